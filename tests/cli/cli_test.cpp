@@ -191,7 +191,7 @@ TEST(Cli, ABudgetBelowTheDataSaysSo) {
     const auto run = recipe.run(words);
     EXPECT_EQ(run.status, 3) << run.err;
     EXPECT_THAT(run.err, HasSubstr("the data set generated_digits does not fit in memory: raise "
-                                   "the budget, or set data.count lower\n"));
+                                   "the budget, or choose smaller data\n"));
     EXPECT_FALSE(std::filesystem::exists(recipe.folder / "runs")) << "nothing was begun";
   }
 }

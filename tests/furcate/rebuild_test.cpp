@@ -19,7 +19,7 @@ TEST_F(FurcateRebuildTest, RowsThatFurcateItselfHasWrittenAreComplete) {
   io::write_atomically(
       files_.log_dir() / "run_data.csv",
       "log_dir,learning_rate,batch_size,optimizer_name,meta,run_total_time,run_val_loss\n"
-      "logs/e0_foo_bs32_onSGD,0.001,32,SGD,{},12.5,0.25\n"
+      "logs/e0_foo_bs32_onSGD,0.001,32,SGD,\"{'note': 'two\nlines'}\",12.5,0.25\n"
       "logs/e1_foo_bs64_onSGD,0.001,64,SGD,{},13.5,\n");
   io::write_atomically(files_.log_dir().parent_path() / "config.json",
                        R"({"data_name": "e", "data_dir": "foo", "epochs": 2, "batch_size": [32, 64],

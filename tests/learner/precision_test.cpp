@@ -238,12 +238,26 @@ TEST(Precision, SaysWhereTheProcessorHasNoInstructionsForIt) {
 
 TEST(Precision, IsWarnedOfAtMostOnceInAProcess) {
   TempDir folder;
-  warn_of_slow_precision(Precision::bf16, c10::kCPU);
+  warn_of_slow_precision(Precision::bf16);
   ::testing::internal::CaptureStderr();
   const Learner learner(make_net(), split_points(), in("bf16", folder));
-  warn_of_slow_precision(Precision::bf16, c10::kCPU);
-  warn_of_slow_precision(Precision::fp16, c10::kCUDA);
+  warn_of_slow_precision(Precision::bf16);
   EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+}
+
+TEST(Precision, IsWarnedOfInAPlanForACardWithoutInstructionsForIt) {
+  TempDir folder;
+  Learner learner(make_net(), split_points(), in("bf16-true", folder));
+  const auto net = [] { return Model(make_net()); };
+  ::testing::internal::CaptureStderr();
+  (void)learner.plan({.device = "cuda:L4", .model = net});
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+  ::testing::internal::CaptureStderr();
+  (void)learner.plan({.device = "cuda:T4", .model = net});
+  (void)learner.plan({.device = "cuda:T4", .model = net});
+  const std::string warned = ::testing::internal::GetCapturedStderr();
+  EXPECT_THAT(warned, HasSubstr("precision: bf16-true is slow on cuda:T4"));
+  EXPECT_EQ(warned.find("is slow on"), warned.rfind("is slow on"));
 }
 
 }  // namespace

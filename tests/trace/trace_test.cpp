@@ -182,12 +182,20 @@ TEST(Trace, OfACardsConvolutionHasItsResultsAndNothingElse) {
 }
 
 TEST(Trace, OfACardDoesNotGuessWhatARecurrentLayerTakes) {
-  const auto run = [] {
+  const auto run = [](c10::ScalarType type) {
     torch::nn::LSTM layer(torch::nn::LSTMOptions(4, 8));
-    static_cast<void>(layer(torch::empty({5, 3, 4})));
+    layer->to(type);
+    static_cast<void>(layer(torch::empty({5, 3, 4}, type)));
   };
-  EXPECT_NO_THROW(static_cast<void>(plan::trace(run)));
-  EXPECT_THROW(static_cast<void>(plan::trace(run, Machine::card)), NotPlannable);
+  EXPECT_NO_THROW(static_cast<void>(plan::trace([&] { run(torch::kFloat); })));
+  for (const auto type : {torch::kFloat, torch::kBFloat16}) {
+    try {
+      static_cast<void>(plan::trace([&] { run(type); }, Machine::card));
+      FAIL() << type;
+    } catch (const NotPlannable& error) {  // the advice is right for each type
+      EXPECT_THAT(error.what(), HasSubstr("measure it by a run on the card"));
+    }
+  }
 }
 
 TEST(Trace, PlansABatchThatNoMachineHolds) {

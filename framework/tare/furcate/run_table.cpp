@@ -1,7 +1,6 @@
 // Makes run_data.csv from the run_data.json of each run.
 #include "tare/furcate/run_table.h"
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <unordered_map>
@@ -9,9 +8,8 @@
 #include "tare/base/csv.h"
 #include "tare/base/error.h"
 #include "tare/base/io.h"
-#include "tare/base/log.h"
 #include "tare/search/value_text.h"
-#include "tare/sweep/run_name.h"
+#include "tare/sweep/run_rows.h"
 
 namespace tare::furcate {
 namespace {
@@ -52,40 +50,6 @@ std::vector<std::pair<std::string, std::string>> row_of(ordered_json run) {
   return row;
 }
 
-/// Splits a file after RFC 4180 into rows of fields as they are written, with their quotes.
-std::vector<std::vector<std::string>> written_rows(std::string_view text) {
-  std::vector<std::vector<std::string>> rows;
-  std::vector<std::string> row(1);
-  bool quoted = false;
-  const auto end_row = [&] {
-    if (row.back().ends_with('\r')) row.back().pop_back();
-    rows.push_back(std::exchange(row, {""}));
-  };
-  for (const char c : text) {
-    if (c == '"') quoted = !quoted;
-    if (quoted || (c != ',' && c != '\n')) {
-      row.back() += c;
-    } else if (c == ',') {
-      row.emplace_back();
-    } else {
-      end_row();
-    }
-  }
-  if (row != std::vector<std::string>{""}) end_row();
-  return rows;
-}
-
-/// Returns the text of a field as it is written.
-std::string text_of(const std::string& field) {
-  if (field.size() < 2 || !field.starts_with('"')) return field;
-  std::string text;
-  for (size_t i = 1; i + 1 < field.size(); ++i) {
-    text += field[i];
-    if (field[i] == '"') ++i;  // it is there twice
-  }
-  return text;
-}
-
 std::string line_of(const std::vector<std::string>& fields) {
   std::string line;
   for (size_t i = 0; i < fields.size(); ++i) line += (i > 0 ? "," : "") + fields[i];
@@ -96,26 +60,9 @@ std::string line_of(const std::vector<std::string>& fields) {
 
 void RunTable::read_earlier() {
   if (std::exchange(has_read_earlier_, true)) return;
-  const auto file = log_dir_ / "run_data.csv";
-  if (!std::filesystem::exists(file)) return;
-  const auto rows = written_rows(io::read_text(file));
-  if (rows.empty()) return;
-  const auto& columns = rows.front();
-  const auto folder = std::ranges::find(columns, "log_dir");
-  for (size_t i = 1; i < rows.size(); ++i) {
-    if (rows[i] == std::vector<std::string>{""}) continue;
-    if (folder == columns.end() || rows[i].size() != columns.size()) {
-      log::warning("row " + std::to_string(i) + " of '" + printable(file.string()) +
-                   "' names no run in a column log_dir, or has fewer or more fields than the "
-                   "header: the row is not kept");
-      continue;
-    }
-    const auto at = static_cast<size_t>(folder - columns.begin());
-    const std::string name = sweep::last_part(text_of(rows[i][at]));
-    Row row;
-    for (size_t j = 0; j < columns.size(); ++j) row.emplace_back(columns[j], rows[i][j]);
-    if (!earlier_.contains(name)) earlier_names_.push_back(name);
-    earlier_.insert_or_assign(name, std::move(row));
+  for (sweep::RunRow& row : sweep::run_rows(log_dir_)) {
+    earlier_names_.push_back(row.run);
+    earlier_.emplace(row.run, std::move(row.fields));
   }
 }
 

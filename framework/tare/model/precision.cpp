@@ -28,6 +28,15 @@ void set(const AutocastState& state) {
   at::autocast::set_autocast_cache_enabled(state.cache);
 }
 
+std::string name_of(Precision precision) {
+  return precision_names()[static_cast<size_t>(precision)];
+}
+
+bool is_first_warning(Precision precision) {
+  static std::array<std::atomic<bool>, 4> warned;
+  return !warned[static_cast<size_t>(precision)].exchange(true);
+}
+
 }  // namespace
 
 std::vector<std::string> precision_names() { return {"fp32", "bf16", "fp16", "bf16-true"}; }
@@ -59,18 +68,22 @@ std::string slow_precision(Precision precision) {
   if (memory::processor_computes(type)) return {};
   std::array<char, 32> factor{};
   std::snprintf(factor.data(), factor.size(), "%.1f", memory::product_time_ratio(type));
-  return "precision: " + precision_names()[static_cast<size_t>(precision)] +
-         " is slow here: this processor (" + memory::processor_name() +
+  return "precision: " + name_of(precision) + " is slow here: this processor (" + memory::processor_name() +
          ") has no instructions for " + c10::toString(type) + ", and a product of matrices takes " +
          factor.data() +
          " times as long as in float32 (measured); use fp32 unless memory matters more";
 }
 
-void warn_of_slow_precision(Precision precision, c10::DeviceType device) {
-  if (device != c10::kCPU || memory::processor_computes(product_type(precision))) return;
-  static std::array<std::atomic<bool>, 4> warned;
-  if (!warned[static_cast<size_t>(precision)].exchange(true))
+void warn_of_slow_precision(Precision precision) {
+  if (!memory::processor_computes(product_type(precision)) && is_first_warning(precision))
     log::warning(slow_precision(precision));
+}
+
+void warn_of_bfloat16_on_card(Precision precision, const std::string& card) {
+  if (product_type(precision) == c10::kBFloat16 && is_first_warning(precision))
+    log::warning("precision: " + name_of(precision) + " is slow on " + card +
+                 ": its compute capability is below 8.0, so it has no instructions for BFloat16; "
+                 "use fp16, for which it has some, unless you need the range of bf16");
 }
 
 AutocastState AutocastState::of(c10::DeviceType device) {

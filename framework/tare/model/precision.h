@@ -29,9 +29,12 @@ enum class Precision {
 /// Returns one line for a precision that this processor has no instructions for
 /// (memory/native_types.h), with the factor that it was measured to cost; empty where it has them.
 [[nodiscard]] std::string slow_precision(Precision precision);
-/// Logs that line as a warning, once per process and precision. Does nothing for another device
-/// than the host.
-void warn_of_slow_precision(Precision precision, c10::DeviceType device);
+/// Logs that line as a warning, once per process and precision.
+void warn_of_slow_precision(Precision precision);
+/// Logs a warning, once per process and precision, that a card without instructions for bfloat16,
+/// of a compute capability below 8.0, computes bf16 and bf16-true slowly. Does nothing for others.
+/// `card`: its name for the reader.
+void warn_of_bfloat16_on_card(Precision precision, const std::string& card);
 
 /// Holds a thread's autocast: whether operators on a device type take inputs as `dtype` where that
 /// is safe (matrix products and convolutions; sums and losses stay float32). A value.

@@ -10,6 +10,7 @@
 #include "tare/adapt/step_size.h"
 #include "tare/base/error.h"
 #include "tare/memory/oom.h"
+#include "tare/model/precision.h"
 #include "tare/plan/fit_probe.h"
 
 namespace tare {
@@ -94,6 +95,7 @@ class Planner {
   /// be predicted has method "none".
   [[nodiscard]] MemoryPlan plan(bool advice) {
     const int64_t batch = request_.options.batch;
+    if (advice) warn_of_precision();
     try {
       MemoryPlan plan = figures();
       if (advice) advise(plan);
@@ -109,6 +111,12 @@ class Planner {
   }
 
  private:
+  /// A plan for the host needs no word here: it probes 16-bit types by a fit, which warns.
+  void warn_of_precision() const {
+    if (target_.caches && !target_.computes_bfloat16)
+      warn_of_bfloat16_on_card(parse_precision(request_.options.precision, "plan"), target_.name);
+  }
+
   [[nodiscard]] MemoryPlan figures() {
     const int64_t batch = request_.options.batch;
     const Estimate found = first_estimate(batch);

@@ -70,7 +70,7 @@ OpenData& RecipeData::open(const DataOptions& options) {
   } catch (const OutOfMemory& error) {
     if (!error.advice().empty()) throw;  // it says what to do
     throw error.with_advice("the data set " + printable(options.name) +
-                            " does not fit in memory: raise the budget, or set data.count lower");
+                            " does not fit in memory: raise the budget, or choose smaller data");
   }
   data.bytes = memory::backend(c10::kCPU).usage().allocated_bytes - peak.start_bytes();
   data.peak_bytes = peak.peak_above_start_bytes();

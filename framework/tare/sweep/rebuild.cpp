@@ -20,6 +20,7 @@
 #include "tare/sweep/run_mark.h"
 #include "tare/sweep/run_name.h"
 #include "tare/sweep/run_record.h"
+#include "tare/sweep/run_rows.h"
 #include "tare/sweep/tuner.h"
 
 namespace tare::sweep {
@@ -40,26 +41,10 @@ std::string field(const Row& row, const std::string& column) {
 
 /// Returns the rows of run_data.csv by the names of the runs.
 std::map<std::string, Row> rows_of(const fs::path& log_dir) {
-  const fs::path file = log_dir / "run_data.csv";
   std::map<std::string, Row> rows;
-  if (!fs::exists(file)) return rows;
-  std::vector<std::string> columns;
-  try {
-    read_csv(file, [&](const std::vector<std::string>& fields, size_t line) {
-      if (line == 1) {
-        columns = fields;
-        return;
-      }
-      Row row;
-      for (size_t i = 0; i < std::min(columns.size(), fields.size()); ++i)
-        row[columns[i]] = fields[i];
-      const std::string folder = field(row, "log_dir");  // of a program; ours has a name
-      const std::string name = folder.empty() ? field(row, "name") : last_part(folder);
-      rows.insert_or_assign(name, std::move(row));
-    });
-  } catch (const FormatError& error) {
-    log::warning(std::string(error.what()) + "; the rows behind it are not read");
-  }
+  for (const RunRow& row : run_rows(log_dir))
+    for (const auto& [column, written] : row.fields)
+      rows[row.run][text_of_field(column)] = text_of_field(written);
   return rows;
 }
 

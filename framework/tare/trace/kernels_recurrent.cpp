@@ -146,9 +146,6 @@ std::vector<Tensor> results_of(const Layer& layer) {
 
 Layer layer_of(const Tensor& input, const Tensor& weight, const Tensor& hidden_weight, bool reverse,
                bool has_biases) {
-  if (for_card())
-    throw NotPlannable("aten::lstm", "takes memory of cuDNN's that only a card knows",
-                       "measure it by a run on the card");
   if (!input.is_contiguous() || !weight.is_contiguous() || !hidden_weight.is_contiguous())
     throw NotPlannable("aten::lstm", "is not known for weights with gaps between their elements",
                        "call contiguous() first");

@@ -33,6 +33,13 @@ namespace {
 using at::Tensor;
 using at::TensorList;
 
+/// Throws NotPlannable in a plan for a card, whatever else is known of the layer.
+void refuse_for_card(const char* layer) {
+  if (for_card())
+    throw NotPlannable(layer, "takes memory of cuDNN's that only a card knows",
+                       "measure it by a run on the card");
+}
+
 /// The weights of one layer in one direction; biases may be undefined.
 struct Weights {
   Tensor input, hidden, input_bias, hidden_bias;
@@ -113,9 +120,7 @@ std::tuple<Tensor, Tensor> recurrent(const Tensor& input, const Tensor& hidden, 
   if (!planning())
     return kNative(input, hidden, params, has_biases, layers, dropout, train, bidirectional,
                    batch_first);
-  if (for_card())
-    throw NotPlannable("a recurrent layer", "takes memory of cuDNN's that only a card knows",
-                       "measure it by a run on the card");
+  refuse_for_card("a recurrent layer");
   const auto weights = weights_of(params, has_biases);
   const auto first = hidden.unbind(0);
   std::vector<Tensor> last;
@@ -141,6 +146,7 @@ std::tuple<Tensor, Tensor, Tensor> lstm(const Tensor& sequence, TensorList state
   if (!planning())
     return at::native::lstm(sequence, state, params, has_biases, layers, dropout, train,
                             bidirectional, batch_first);
+  refuse_for_card("aten::lstm");
   const bool projected = state[0].size(2) != state[1].size(2);
   if (projected || sequence.scalar_type() != at::kFloat || !at::globalContext().userEnabledMkldnn())
     throw NotPlannable("aten::lstm", "is known as oneDNN does it: in float32, without projections",

@@ -30,7 +30,7 @@ void LearnerState::set_up(c10::Device to) {
   check_autocast();
   set_offload(options.offload);
   autocast = autocast_for(precision, device.type());
-  warn_of_slow_precision(precision, device.type());
+  warn_of_precision();
   if (precision == Precision::fp16) scaler.emplace();
   if (precision == Precision::bf16_true) model.to_half(c10::kBFloat16);
   if (options.kernels.channels_last) model.to_channels_last();
@@ -38,6 +38,14 @@ void LearnerState::set_up(c10::Device to) {
   if (device.is_meta()) return;
   model.to(device);
   born_after = memory::backend(device).sequence();
+}
+
+void LearnerState::warn_of_precision() const {
+  if (device.is_meta()) return;  // a plan warns of the device that it is for
+  const memory::DeviceTraits traits = memory::backend(device).traits();
+  if (traits.is_host) return warn_of_slow_precision(precision);
+  if (traits.planner && !traits.planner->computes_bfloat16)
+    warn_of_bfloat16_on_card(precision, device.str());
 }
 
 void LearnerState::check_metric_names() const {

@@ -124,6 +124,8 @@ struct LearnerState {
   void check_metric_names() const;
   /// Throws ConfigError for a precision that the device cannot compute in.
   void check_autocast() const;
+  /// Warns of one that it has no instructions for.
+  void warn_of_precision() const;
   /// Throws ConfigError for what set_recompute() does not take.
   void check_recompute(const std::vector<std::string>& modules) const;
   void set_recompute(const std::vector<std::string>& modules);
