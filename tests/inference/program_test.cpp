@@ -136,6 +136,9 @@ TEST_F(PredictProgram, TakesTextsOfAClassifierOfTexts) {
                                 .labels = {"ham", "spam"},
                                 .activation = "softmax"};
   write_bundle(dir_ / "texts.tare", manifest, model.state());
+  BundleManifest aged = manifest;
+  aged.more_inputs.front().name = "age";
+  write_bundle(dir_ / "aged.tare", aged, model.state());
   io::make_directories(dir_ / "mail/old");
   overwrite(dir_ / "mail/a.txt", "win a prize");
   overwrite(dir_ / "mail/old/b.TXT", "lunch at noon?\nsee you");
@@ -149,6 +152,8 @@ TEST_F(PredictProgram, TakesTextsOfAClassifierOfTexts) {
     return output.substr(output.find(": "), output.find('\n') - output.find(": "));
   };
   EXPECT_EQ(answer(lines.output), answer(folder.output)) << "of one text";
+  EXPECT_THAT(predict("aged.tare --text lines").output, HasSubstr("the model takes 2 inputs"))
+      << "an age is not the length of the text";
   overwrite(dir_ / "ids", "300\n");
   const Outcome no_byte = predict("texts.tare ids");
   EXPECT_EQ(no_byte.code, 2);

@@ -129,13 +129,13 @@ class Samples {
 
   [[nodiscard]] const BundleManifest& manifest() const { return inputs_.predictor.manifest(); }
 
-  /// Whether there is a second input, which may be what the collate function `pad` adds to
-  /// sequences under this name. That of tokens has any name.
+  /// Whether there is a second input of this name, as the collate function `pad` adds it to
+  /// sequences.
   [[nodiscard]] bool is_padded(const char* name) const {
     const auto& more = manifest().more_inputs;
-    const bool tokens = inputs_.predictor.sample_kind() == SampleKind::tokens;
-    const bool varies = any_size(manifest()).size() == 1;
-    return more.size() == 1 && (tokens || (varies && more.front().name == name));
+    const bool varies = inputs_.predictor.sample_kind() == SampleKind::tokens ||
+                        any_size(manifest()).size() == 1;
+    return more.size() == 1 && varies && more.front().name == name;
   }
   /// Whether the second input is the length of the first, as the data set's collate adds it.
   [[nodiscard]] bool takes_lengths() const {
@@ -188,7 +188,7 @@ class Samples {
 
   /// Throws FormatError for a length that is not one of the tokens of its sample.
   void check_lengths(const fs::path& path, const Batch& one) const {
-    if (!takes_lengths() || manifest().more_inputs.front().name != "lengths") return;
+    if (!takes_lengths()) return;
     const at::Tensor &tokens = one.inputs[0].tensor, &lengths = one.inputs[1].tensor;
     if (tokens.dim() != 2 || lengths.dim() != 1 || lengths.scalar_type() != c10::kLong) return;
     const int64_t length = lengths.item<int64_t>();
