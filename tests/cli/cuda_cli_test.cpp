@@ -188,7 +188,7 @@ TEST_F(CardCli, ALostCardIsOneMessageAndTheRunCanBeContinued) {
   const auto lost = tare({"run", "card.yaml", "phases.1.epochs=20"});
   ::unsetenv("STAND_IN_LOSE");
   EXPECT_EQ(lost.status, 1);
-  EXPECT_THAT(lost.err, HasSubstr("the card failed and cannot be used by this process any more"));
+  EXPECT_THAT(lost.err, HasSubstr("the card cuda:0 failed and cannot be used by this process any more"));
   EXPECT_EQ(lost.err.find("CUDA_LAUNCH_BLOCKING"), std::string::npos) << lost.err;
   const auto run = tare({"run", "card.yaml", "phases.1.epochs=20", "--resume"});
   EXPECT_EQ(run.status, 0) << run.err;

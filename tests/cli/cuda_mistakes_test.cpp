@@ -236,6 +236,14 @@ TEST_F(CardMistakes, OfAnOldAndANewCardTheNewOneIsUsed) {
   EXPECT_THAT(sweep.out, HasSubstr("6 complete, 0 failed"));
 }
 
+TEST_F(CardMistakes, ACardThatIsNotThereInAListOfSeveralIsNamed) {
+  const Variables two(Environment{{"STAND_IN_CARDS", "2"}, {"CUDA_VISIBLE_DEVICES", "1,9,0"}});
+  expect(0, {"run", "card.yaml"},
+         "CUDA_VISIBLE_DEVICES is '1,9,0', of which CUDA takes 1 only: it knows no such card");
+  const Variables ended(Environment{{"CUDA_VISIBLE_DEVICES", "1,-1,9"}});
+  EXPECT_THAT(expect(0, {"doctor"}).err, Not(HasSubstr("CUDA_VISIBLE_DEVICES")));
+}
+
 // ---- no memory for the context
 
 TEST_F(CardMistakes, ACardWithoutMemoryForAContextIsOneErrorOfMemory) {
@@ -249,6 +257,13 @@ TEST_F(CardMistakes, ACardWithoutMemoryForAContextIsOneErrorOfMemory) {
   expect(3, {"predict", "runs/bundle", "png", "--device", "cuda:0"}, why);
   EXPECT_THAT(expect(0, {"doctor"}).out, HasSubstr("cannot be used: CUDA error: out of memory"));
   expect(0, {"top"});
+}
+
+TEST_F(CardMistakes, ASweepItselfMakesNoContextOnACard) {
+  const Variables one(
+      shared({{"STAND_IN_BYTES", "1073741824"}, {"STAND_IN_CONTEXT", "600000000"}}));
+  EXPECT_THAT(expect(0, {"sweep", "run", "sweep.yaml"}).out, HasSubstr("6 complete, 0 failed"))
+      << "the card has memory for one context";
 }
 
 TEST_F(CardMistakes, ASweepPassesOverACardWithoutMemory) {
@@ -277,7 +292,7 @@ TEST_F(CardMistakes, ACardThatIsLostInAStepIsOneErrorAndLeavesTheCheckpoint) {
   {
     const Variables lost(shared({{"STAND_IN_LOSE", "3000"}}));
     expect(1, words,
-           "the card failed and cannot be used by this process any more: CUDA error: "
+           "the card cuda:0 failed and cannot be used by this process any more: CUDA error: "
            "unspecified launch failure; start the program again");
   }
   EXPECT_TRUE(fs::exists(path("runs/card/autosave-0/manifest.json")));
@@ -295,7 +310,7 @@ TEST_F(CardMistakes, ARunOfALostCardIsContinuedOnAnother) {
   const Variables two(shared({{"STAND_IN_CARDS", "2"}}));
   {
     const Variables lost(Environment{{"STAND_IN_LOSE", "3000,0"}});
-    expect(1, words, "the card failed");
+    expect(1, words, "the card cuda:0 failed");
   }
   words.emplace_back("--resume");
   const auto resumed = expect(0, words);
@@ -304,7 +319,7 @@ TEST_F(CardMistakes, ARunOfALostCardIsContinuedOnAnother) {
 
 TEST_F(CardMistakes, APredictionOnACardThatIsLostIsOneError) {
   const Variables lost(Environment{{"STAND_IN_LOSE", "1"}});
-  expect(1, {"predict", "runs/bundle", "png", "--device", "cuda:0"}, "the card failed");
+  expect(1, {"predict", "runs/bundle", "png", "--device", "cuda:0"}, "the card cuda:0 failed");
 }
 
 TEST_F(CardMistakes, ASweepGoesOnWithoutTheCardThatIsLost) {
@@ -318,7 +333,7 @@ TEST_F(CardMistakes, ASweepGoesOnWithoutTheCardThatIsLost) {
             1U)
       << sweep.err;
   EXPECT_THAT(tare({"sweep", "status", "sweep.yaml"}).out,
-              HasSubstr("FAIL  exit 1: [tare] error: the card failed"));
+              HasSubstr("FAIL  exit 1: [tare] error: the card cuda:0 failed"));
 }
 
 TEST_F(CardMistakes, ASweepWithoutACardLeftWaits) {

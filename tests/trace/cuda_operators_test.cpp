@@ -1,6 +1,7 @@
 // Compares the allocations of sums and attention on a card with their traces, played back on it.
+#include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
-#include <ATen/ops/sum.h>
+#include <ATen/ops/var_mean.h>
 #include <gmock/gmock.h>
 #include <torch/autograd.h>
 #include <torch/types.h>
@@ -38,11 +39,23 @@ std::vector<int64_t> allocated(const std::function<void()>& work) {
   return sizes;
 }
 
-TEST_F(CudaOperators, SumsTakeTheBuffersThatArePlanned) {
+struct Reduction {
+  const char* name = "";
+  std::function<void(const at::Tensor&, at::IntArrayRef)> compute;
+  ReductionForm form{};
+  c10::ScalarType type = at::kFloat;
+  std::vector<int64_t> result_bytes{4};  // for each output
+  bool one_dim = false;                  // removes a single dimension
+};
+void PrintTo(const Reduction& reduction, std::ostream* out) { *out << reduction.name; }
+
+class CudaReductions : public CudaOperators, public ::testing::WithParamInterface<Reduction> {};
+
+TEST_P(CudaReductions, TakeTheBuffersThatArePlanned) {
   const memory::Multiprocessors card = backend().traits().planner->multiprocessors;
   std::mt19937_64 draw(1);
   int split = 0;
-  for (int i = 0; i < 600; ++i) {
+  for (int i = 0; i < 400; ++i) {
     std::vector<int64_t> sizes(1 + draw() % 4);
     int64_t elements = 1;
     for (int64_t& size : sizes) {
@@ -51,30 +64,87 @@ TEST_F(CudaOperators, SumsTakeTheBuffersThatArePlanned) {
       if (elements * size > (1 << 22)) size = 1;
       elements *= size;
     }
-    at::Tensor x = torch::empty(sizes, at::TensorOptions(memory::CudaTraits::device()));
+    at::Tensor x =
+        torch::empty(sizes, at::TensorOptions(memory::CudaTraits::device()).dtype(GetParam().type));
     const auto last = static_cast<int64_t>(sizes.size()) - 1;
     if (draw() % 3 == 0) x = x.transpose(0, last);
     std::vector<int64_t> gone;
     for (int64_t dim = 0; dim <= last; ++dim)
-      if (draw() % 2 == 0) gone.push_back(dim);
+      if (draw() % 2 == 0 && (gone.empty() || !GetParam().one_dim)) gone.push_back(dim);
     if (gone.empty()) gone.push_back(last);
     std::vector<SummedDim> dims;
     for (int64_t dim = 0; dim <= last; ++dim)
       dims.push_back({.size = x.size(dim),
                       .stride = x.stride(dim),
                       .is_gone = std::ranges::find(gone, dim) != gone.end()});
-    const auto [parts, semaphores] = buffers_of(card_sum(dims), card);
+    const auto [parts, semaphores] = buffers_of(card_sum(dims, GetParam().form), card);
+    const Trace trace = plan::trace(
+        [&] { GetParam().compute(at::empty_strided(x.sizes(), x.strides(), x.dtype()), gone); },
+        Machine::card);
+    ASSERT_EQ(trace.sums.size(), 1U);
+    EXPECT_EQ(buffers_of(trace.sums.front(), card).parts, parts);
     int64_t outputs = 1;
     for (const SummedDim& dim : dims) outputs *= dim.is_gone ? 1 : dim.size;
-    std::vector<int64_t> expected{outputs * 4};
+    std::vector<int64_t> expected;
+    for (const int64_t bytes : GetParam().result_bytes) expected.push_back(outputs * bytes);
     if (parts > 0) expected.insert(expected.end(), {parts, semaphores});
     split += parts > 0 ? 1 : 0;
-    const std::vector<int64_t> real = allocated([&] { (void)at::sum(x, gone); });
+    const std::vector<int64_t> real = allocated([&] { GetParam().compute(x, gone); });
     EXPECT_EQ(real, expected) << x.sizes() << " strides " << x.strides() << " over "
                               << at::IntArrayRef(gone);
   }
-  EXPECT_GT(split, 30);
+  EXPECT_GT(split, 10);
 }
+
+INSTANTIATE_TEST_SUITE_P(
+    Of, CudaReductions,
+    ::testing::Values(
+        Reduction{"sum", [](const at::Tensor& x, at::IntArrayRef gone) { (void)x.sum(gone); }},
+        Reduction{"norm", [](const at::Tensor& x, at::IntArrayRef gone) { (void)x.norm(2, gone); }},
+        Reduction{"vector_norm_of_half",
+                  [](const at::Tensor& x, at::IntArrayRef gone) {
+                    (void)at::linalg_vector_norm(x, 1, gone);
+                  },
+                  {},
+                  at::kHalf,
+                  {2}},
+        Reduction{"amax", [](const at::Tensor& x, at::IntArrayRef gone) { (void)x.amax(gone); }},
+        Reduction{"amin_of_bfloat16",
+                  [](const at::Tensor& x, at::IntArrayRef gone) { (void)x.amin(gone); },
+                  {.part_bytes = 2},
+                  at::kBFloat16,
+                  {2}},
+        Reduction{"argmax",
+                  [](const at::Tensor& x, at::IntArrayRef gone) { (void)x.argmax(gone[0]); },
+                  {.part_bytes = 16},
+                  at::kFloat,
+                  {8},
+                  true},
+        Reduction{"max",
+                  [](const at::Tensor& x, at::IntArrayRef gone) { (void)x.max(gone[0]); },
+                  {.part_bytes = 16},
+                  at::kFloat,
+                  {4, 8},
+                  true},
+        Reduction{"all",
+                  [](const at::Tensor& x, at::IntArrayRef gone) { (void)x.all(gone[0]); },
+                  {.part_bytes = 1},
+                  at::kBool,
+                  {1},
+                  true},
+        Reduction{"var",
+                  [](const at::Tensor& x, at::IntArrayRef gone) {
+                    (void)x.var(gone, std::optional<at::Scalar>(0));
+                  },
+                  {.part_bytes = 16, .vector = 2}},
+        Reduction{
+            "var_mean_of_half",
+            [](const at::Tensor& x,
+               at::IntArrayRef gone) { (void)at::var_mean(x, gone, std::optional<at::Scalar>(0)); },
+            {.part_bytes = 16, .vector = 2},
+            at::kHalf,
+            {2, 2}}),
+    [](const auto& reduction) { return std::string(reduction.param.name); });
 
 struct Attention {
   int64_t batch = 2, heads = 3, time = 0, features = 0;

@@ -242,7 +242,7 @@ int run(sweep::SweepFile& file, bool retry_failed) {
   forks = !slots.front().is_gpu();
   check_sweep_with_data(sweep);
   const InterruptScope interrupts;
-  Plans plans(sweep.recipe, /*download=*/true);
+  Plans plans(sweep.recipe, slots.front(), /*download=*/true);
   executor->require_available();
   const auto recorder = furcate::recorder_of(sweep);
   std::optional<LiveTable> live;

@@ -34,7 +34,9 @@ RecipeOptions Plans::needed(const std::vector<std::string>& settings) const {
 std::optional<int64_t> Plans::planned(const RecipeOptions& recipe) const {
   int64_t bytes = 0;
   for (const MemoryPlan& phase :
-       plan_recipe(recipe, {.advice = false, .download = download_}).phases) {
+       plan_recipe(recipe,
+                   {.capacity_bytes = capacity_bytes_, .advice = false, .download = download_})
+           .phases) {
     if (!phase.known()) return std::nullopt;
     bytes = std::max(bytes, phase.reserved_bytes);
   }
@@ -47,7 +49,7 @@ PlannedRounds::PlannedRounds(const sweep::SweepOptions& sweep, const launch::Exe
       slots_(slots),
       jobs_(sweep::jobs_in(slots, sweep.resources.jobs)),
       has_own_limits_(executor.has_own_memory_limits()),
-      plans_(sweep.recipe, /*download=*/false) {}
+      plans_(sweep.recipe, slots.front(), /*download=*/false) {}
 
 void PlannedRounds::print_head(size_t runs) const {
   std::string head = sweep_.name + ": " + std::to_string(runs) +

@@ -19,9 +19,13 @@ namespace tare::cli {
 /// Predicts the memory that runs will need; each plan is made once.
 class Plans {
  public:
-  /// Plans runs; `download` is set if the runs follow, which would download their data anyway.
-  Plans(std::filesystem::path recipe, bool download)
-      : recipe_(std::move(recipe)), download_(download) {}
+  /// Plans runs for the device of a slot, whose memory is known, so that this process makes no
+  /// context on a card. `download` is set if the runs follow, which would download their data
+  /// anyway.
+  Plans(std::filesystem::path recipe, const launch::DeviceSlot& slot, bool download)
+      : recipe_(std::move(recipe)), download_(download) {
+    if (slot.is_gpu()) capacity_bytes_ = slot.total_bytes - slot.context_bytes;
+  }
 
   /// Returns the highest bytes of tensors over the phases; unset if a phase cannot be predicted.
   /// Throws ConfigError for settings that the recipe refuses.
@@ -36,6 +40,7 @@ class Plans {
 
   std::filesystem::path recipe_;
   bool download_;
+  std::optional<int64_t> capacity_bytes_;
   std::map<std::string, std::optional<int64_t>> known_;  // by recipe
 };
 

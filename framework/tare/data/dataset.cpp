@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <numeric>
 #include <set>
 #include <utility>
@@ -39,23 +40,36 @@ int64_t Dataset::sample_size(int64_t) const { return 0; }
 
 std::vector<int64_t> Dataset::sample_sizes(int64_t index) const { return {sample_size(index)}; }
 
-std::vector<int64_t> largest_samples(const Dataset& data) {
-  const std::vector<int64_t> first = data.sample_sizes(0);
-  const bool have_sizes = std::ranges::any_of(first, [](int64_t size) { return size > 0; });
-  std::vector<int64_t> sizes = first, largest(first.size(), 0);
-  std::vector<bool> differ(first.size(), false);
-  for (int64_t i = 1; have_sizes && i < data.size(); ++i) {
+namespace {
+
+/// Returns for each of sample_sizes() the first of the samples whose size none `beats`.
+template <class Compare>
+std::vector<int64_t> first_of(const Dataset& data, Compare beats) {
+  std::vector<int64_t> sizes = data.sample_sizes(0), samples(sizes.size(), 0);
+  for (int64_t i = 1; i < data.size(); ++i) {
     const std::vector<int64_t> other = data.sample_sizes(i);
     for (size_t tensor = 0; tensor < std::min(sizes.size(), other.size()); ++tensor) {
-      differ[tensor] = differ[tensor] || other[tensor] != first[tensor];
-      if (other[tensor] <= sizes[tensor]) continue;
+      if (!beats(other[tensor], sizes[tensor])) continue;
       sizes[tensor] = other[tensor];
-      largest[tensor] = i;
+      samples[tensor] = i;
     }
   }
+  return samples;
+}
+
+}  // namespace
+
+std::vector<int64_t> smallest_samples(const Dataset& data) {
+  return first_of(data, std::less<int64_t>());
+}
+
+std::vector<int64_t> largest_samples(const Dataset& data) {
+  const std::vector<int64_t> first = data.sample_sizes(0);
+  if (std::ranges::none_of(first, [](int64_t size) { return size > 0; })) return {0};
+  const auto largest = first_of(data, std::greater<int64_t>()), smallest = smallest_samples(data);
   std::set<int64_t> samples;
   for (size_t tensor = 0; tensor < largest.size(); ++tensor)
-    if (differ[tensor]) samples.insert(largest[tensor]);
+    if (largest[tensor] != smallest[tensor]) samples.insert(largest[tensor]);
   if (samples.empty()) samples.insert(0);
   return {samples.begin(), samples.end()};
 }

@@ -87,6 +87,9 @@ using DatasetPtr = std::shared_ptr<const Dataset>;
 /// sample_sizes() the first of the largest, sorted, each once. {0}: all are of one size.
 [[nodiscard]] std::vector<int64_t> largest_samples(const Dataset& data);
 
+/// Returns for each of sample_sizes() the first of the smallest samples.
+[[nodiscard]] std::vector<int64_t> smallest_samples(const Dataset& data);
+
 /// Returns a data set of tensors in memory, shared with the caller, who must not change them
 /// afterwards. `input`: [N, ...] of any dtype, on the host, made contiguous; `target`: [N, ...] or
 /// undefined. Throws ConfigError for an empty set, or a class index of `target` without a name in

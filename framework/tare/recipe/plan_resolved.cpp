@@ -41,8 +41,8 @@ class RecipePlanner {
         options_(options),
         facts_(facts),
         data_(data),
-        target_(
-            plan::parse_target(options.device.empty() ? recipe.learner.device : options.device)) {}
+        target_(plan::parse_target(options.device.empty() ? recipe.learner.device : options.device,
+                                   options.capacity_bytes)) {}
 
   RecipePlan run() {
     RecipePlan result{

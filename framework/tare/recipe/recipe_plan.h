@@ -1,7 +1,9 @@
 // RecipePlan: what each phase of a recipe will need, as a value.
 #pragma once
 
+#include <cstdint>
 #include <iosfwd>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,7 +14,8 @@ namespace tare {
 
 /// Selects the device for which a recipe is planned, and how thoroughly.
 struct RecipePlanOptions {
-  std::string device{};   ///< see plan::parse_target; empty: the recipe's
+  std::string device{};                     ///< see plan::parse_target; empty: the recipe's
+  std::optional<int64_t> capacity_bytes{};  ///< of a device that is there, see plan::parse_target
   bool advice = true;     ///< see PlanOptions::advice; false: only where a phase does not fit
   bool download = false;  ///< data sets may be downloaded, as a run that follows would do anyway
 };

@@ -5,18 +5,35 @@
 
 #include "tare/base/error.h"
 #include "tare/base/log.h"
+#include "tare/memory/backend.h"
 #include "tare/memory/oom.h"
 #include "tare/runtime/does_not_fit.h"
 
 namespace tare {
 namespace {
 
+/// Returns " cuda:0" for the cards that this process has used and that answer no more; "" where
+/// none can be named.
+std::string lost_cards() {
+  std::string names;
+  for (const c10::Device device : memory::devices()) {
+    try {
+      const memory::DeviceBackend& backend = memory::backend(device);
+      if (backend.traits().is_host || backend.usage().reserved_bytes == 0) continue;
+      (void)backend.memory_info();
+    } catch (const c10::Error&) {
+      names += (names.empty() ? " " : ", ") + device.str();
+    }
+  }
+  return names;
+}
+
 /// Returns the first line of an error of a card, and what can be done: the others are about
 /// debugging kernels.
 std::string text_of(const c10::AcceleratorError& error) {
   const std::string text = error.what_without_backtrace();
-  return "the card failed and cannot be used by this process any more: " +
-         text.substr(0, text.find('\n')) +
+  return "the card" + lost_cards() +
+         " failed and cannot be used by this process any more: " + text.substr(0, text.find('\n')) +
          "; start the program again (tare run --resume continues from the last checkpoint), and "
          "look at `dmesg` and `nvidia-smi` if it happens again";
 }

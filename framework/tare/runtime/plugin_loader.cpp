@@ -97,6 +97,29 @@ bool finds_card() {
   return false;
 }
 
+/// Returns how many cards a setting of CUDA_VISIBLE_DEVICES names in front of "-1", which ends it.
+int64_t named_cards(std::string_view visible) {
+  int64_t count = 0;
+  while (!visible.empty()) {
+    const auto comma = visible.find(',');
+    if (visible.substr(0, comma) == "-1") break;
+    ++count;
+    visible.remove_prefix(comma == std::string_view::npos ? visible.size() : comma + 1);
+  }
+  return count;
+}
+
+/// CUDA leaves out what it does not know in a list, and all behind it, without a word.
+void warn_of_cards_left_out() {
+  const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  const int64_t known = at::detail::getCUDAHooks().getNumGPUs();
+  if (visible && named_cards(visible) > known)
+    log::warning("CUDA_VISIBLE_DEVICES is '" + printable(visible) + "', of which CUDA takes " +
+                 std::to_string(known) +
+                 " only: it knows no such card as the next one, and leaves out all behind it; give "
+                 "numbers from 0 or UUIDs as `nvidia-smi -L` prints them");
+}
+
 void* open_plugin_file() {
   std::error_code ignored;
   const auto program = std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path();
@@ -121,6 +144,7 @@ bool load_cuda_plugin() {
   const auto open = reinterpret_cast<OpenPlugin>(dlsym(plugin, kOpenPluginName));
   if (!open) return refuse(kPluginFile + std::string(" is no plug-in; build again"));
   if (!finds_card()) return false;
+  warn_of_cards_left_out();
   static Immortal<Services> services;
   if (open(kPluginVersion, *services) != kPluginVersion)
     return refuse(kPluginFile + std::string(" is of another version of Tare; build again"));

@@ -10,8 +10,7 @@
 namespace tare::plan {
 namespace {
 
-constexpr int64_t kBytes = 4;   // of an element
-constexpr int64_t kVector = 4;  // elements that a thread reads at once
+constexpr int64_t kVector = 4;  // outputs that a thread computes at once
 constexpr int64_t kWarp = 32;   // threads
 constexpr int64_t kMost = 512;  // threads of a block
 
@@ -53,8 +52,8 @@ int64_t outputs_at_once(const std::vector<SummedDim>& dims, size_t first_kept) {
 
 }  // namespace
 
-CardSum card_sum(std::vector<SummedDim> dims) {
-  CardSum sum{.outputs = 1, .inputs = 1, .width = 1, .height = 1};
+CardSum card_sum(std::vector<SummedDim> dims, const ReductionForm& form) {
+  CardSum sum{.outputs = 1, .inputs = 1, .width = 1, .height = 1, .part_bytes = form.part_bytes};
   for (const SummedDim& dim : dims) (dim.is_gone ? sum.inputs : sum.outputs) *= dim.size;
   dims = in_order(std::move(dims));
   const auto kept = std::ranges::find(dims, false, &SummedDim::is_gone);
@@ -70,7 +69,7 @@ CardSum card_sum(std::vector<SummedDim> dims) {
     sum.vector = outputs_at_once(dims, first_kept);
     sum.width /= sum.vector;
   } else if (sum.width >= 128 && first_kept == 1) {
-    sum.width /= kVector;
+    sum.width /= form.vector;
   }
   return sum;
 }
@@ -97,7 +96,7 @@ SumBuffers buffers_of(const CardSum& sum, const memory::Multiprocessors& card) {
       std::max(std::min(at::ceil_div(blocks, grid), at::ceil_div(values(), kFewest)),
                at::ceil_div(values(), kMostValues));
   if (split <= 1) return {};
-  const int64_t of_a_part = kBytes * (sum.along_inputs ? 1 : width * sum.vector);
+  const int64_t of_a_part = sum.part_bytes * (sum.along_inputs ? 1 : width * sum.vector);
   return {.parts = sum.outputs * split * of_a_part, .semaphores = grid * 4};
 }
 

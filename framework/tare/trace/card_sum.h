@@ -1,4 +1,4 @@
-// The buffers in which a card adds up the parts of long sums. Internal.
+// The buffers in which a card adds up the parts of long sums, and of other reductions. Internal.
 #pragma once
 
 #include <c10/util/ArrayRef.h>
@@ -18,10 +18,16 @@ struct SummedDim {
   bool is_gone = false;  ///< added up; else a dimension of the result, which has no gaps
 };
 
-/// Returns how LibTorch lays out a sum of float32 over the threads of a card; `dims` are those of
-/// the tensor, outermost first, without an empty one. CardSum::event stays 0. The rules are those
-/// of LibTorch 2.11 (ATen/native/cuda/Reduce.cuh, setReduceConfig).
-[[nodiscard]] CardSum card_sum(std::vector<SummedDim> dims);
+/// Says in what the kernel of a reduction differs from that of a sum of float32.
+struct ReductionForm {
+  int64_t part_bytes = 4;  ///< of what is known of the elements so far
+  int64_t vector = 4;      ///< elements that a thread reads at once
+};
+
+/// Returns how LibTorch lays out a sum, or another reduction, over the threads of a card; `dims`
+/// are those of the tensor, outermost first, without an empty one. CardSum::event stays 0. The
+/// rules are those of LibTorch 2.11 (ATen/native/cuda/Reduce.cuh, setReduceConfig).
+[[nodiscard]] CardSum card_sum(std::vector<SummedDim> dims, const ReductionForm& form = {});
 
 /// The memory that a sum takes meanwhile, in bytes; 0: it needs no parts.
 struct SumBuffers {

@@ -1,4 +1,4 @@
-// Sums, means and the like.
+// Sums, means, norms, extremes and the like.
 #include <ATen/ceil_div.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/stack.h>
@@ -29,18 +29,60 @@ bool is_reduced(int64_t dim, at::IntArrayRef given, int64_t rank) {
          });
 }
 
-/// Notes a sum of float32 or a 16-bit type, whose parts are float32, for a card. `dims`: those that
-/// are added up; none given: all.
-void note_for_card(const Tensor& self, const c10::IValue& dims, c10::ScalarType dtype) {
-  if (!for_card() || self.numel() == 0 || accumulated(self) != at::kFloat) return;
-  if (dtype != at::kFloat && dtype != self.scalar_type()) return;
-  const auto given = dims.isNone() ? std::vector<int64_t>() : dims.toIntVector();
+std::vector<int64_t> dims_of(const c10::IValue& given) {
+  if (given.isNone()) return {};
+  return given.isInt() ? std::vector{given.toInt()} : given.toIntVector();
+}
+
+/// Notes a reduction for a card. `given`: the dimensions that it removes; none: all.
+void note_for_card(const Tensor& self, at::IntArrayRef given, const ReductionForm& form) {
+  if (!for_card() || self.numel() == 0) return;
   std::vector<SummedDim> all;
   for (int64_t i = 0; i < self.dim(); ++i)
     all.push_back({.size = self.size(i),
                    .stride = self.stride(i),
                    .is_gone = is_reduced(i, given, self.dim())});
-  note_sum(card_sum(std::move(all)));
+  note_sum(card_sum(std::move(all), form));
+}
+
+/// Notes a sum of float32 or a 16-bit type, whose parts are float32, for a card.
+void note_sum_for_card(const Tensor& self, const c10::IValue& dims, c10::ScalarType dtype) {
+  if (accumulated(self) == at::kFloat && (dtype == at::kFloat || dtype == self.scalar_type()))
+    note_for_card(self, dims_of(dims), {});
+}
+
+// What a thread of a card knows of its elements (ATen/native/cuda/Reduce*.cu).
+constexpr ReductionForm kTruth{.part_bytes = 1};                  // any and all
+constexpr ReductionForm kWithIndex{.part_bytes = 16};             // a value and where it is
+constexpr ReductionForm kMoments{.part_bytes = 16, .vector = 2};  // mean, squares and counts
+
+/// Returns the dimensions that a call removes, which the argument `dim` names.
+std::vector<int64_t> dims_of(const c10::OperatorHandle& op, at::ArrayRef<c10::IValue> operands) {
+  const auto& arguments = op.schema().arguments();
+  for (size_t i = 0; i < arguments.size(); ++i)
+    if (arguments[i].name() == "dim") return dims_of(operands[i]);
+  return {};
+}
+
+/// The parts of a reduction, in the form that `form_of` gives for the tensor; unset: not known.
+template <auto form_of>
+void reduction(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
+  const auto operands = torch::jit::last(*stack, op.schema().arguments().size());
+  const Tensor self = operands[0].toTensor();
+  const auto dims = dims_of(op, operands);
+  op.redispatchBoxed(keys, stack);
+  if (const std::optional<ReductionForm> form = form_of(self)) note_for_card(self, dims, *form);
+}
+
+std::optional<ReductionForm> truth(const Tensor&) { return kTruth; }
+/// Of float32 and the 16-bit types alone.
+std::optional<ReductionForm> if_float(const Tensor& self, const ReductionForm& form) {
+  return accumulated(self) == at::kFloat ? std::optional(form) : std::nullopt;
+}
+std::optional<ReductionForm> norm(const Tensor& self) { return if_float(self, {}); }
+std::optional<ReductionForm> with_index(const Tensor& self) { return if_float(self, kWithIndex); }
+std::optional<ReductionForm> extreme(const Tensor& self) {
+  return if_float(self, {.part_bytes = self.element_size()});
 }
 
 /// Whether a card adds up a 16-bit type to float32 without a copy.
@@ -57,7 +99,7 @@ void sum(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) 
   const auto dtype = asked.value_or(integral ? at::kLong : self.scalar_type());
   const c10::IValue dims = operands[1];
   op.redispatchBoxed(keys, stack);
-  note_for_card(self, dims, dtype);
+  note_sum_for_card(self, dims, dtype);
   const c10::DataPtr copy = adds_up(self, dtype) ? c10::DataPtr() : hold_converted(self, dtype);
 }
 
@@ -69,7 +111,7 @@ void mean(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack)
   const auto dtype = operands[3].toOptional<c10::ScalarType>().value_or(self.scalar_type());
   const c10::IValue dims = operands[1];
   op.redispatchBoxed(keys, stack);
-  note_for_card(self, dims, dtype);
+  note_sum_for_card(self, dims, dtype);
   if (!adds_up(self, dtype)) hold_converted(self, dtype).clear();
   const c10::DataPtr count = hold_on_host(bytes_of(1, at::kLong)),
                      converted = hold_on_host(bytes_of(1, dtype));
@@ -92,6 +134,7 @@ void of_all(const c10::OperatorHandle& op, c10::DispatchKeySet, Stack* stack) {
   const Tensor self = torch::jit::pop(*stack).toTensor();
   require_no_gradient(op, self);
   stack->emplace_back(fresh({}, self));
+  if (const auto form = extreme(self)) note_for_card(self, {}, *form);
 }
 
 Tensor dot(const Tensor& self, const Tensor&) {
@@ -116,14 +159,18 @@ Tensor variance(const Tensor& self, at::OptionalIntArrayRef dims, const std::opt
   const auto sizes = reduced(self, dims, keep);
   Tensor result = fresh(sizes, self);
   if (sizes.empty() && self.is_contiguous() && !for_card()) const Tensor mean = self.mean();
+  if (accumulated(self) == at::kFloat)
+    note_for_card(self, dims.value_or(at::IntArrayRef()), kMoments);
   return result;
 }
 
 std::tuple<Tensor, Tensor> variance_and_mean(const Tensor& self, at::OptionalIntArrayRef dims,
                                              const std::optional<at::Scalar>&, bool keep) {
   const auto sizes = reduced(self, dims, keep);
-  const Tensor variance = fresh(sizes, self);
-  return {variance, fresh(sizes, self)};
+  const Tensor variance = fresh(sizes, self), mean = fresh(sizes, self);
+  if (accumulated(self) == at::kFloat)
+    note_for_card(self, dims.value_or(at::IntArrayRef()), kMoments);
+  return {variance, mean};
 }
 
 /// Computes the norm of each tensor; a card from the norms of its parts
@@ -150,6 +197,15 @@ void add_reduction_kernels(Kernels& kernels) {
   kernels.add_boxed<&mean>("aten::mean.dim");
   kernels.add_boxed<&norms>("aten::_foreach_norm.Scalar");
   kernels.add("aten::dot", &dot);
+  for (const auto* name : {"aten::all", "aten::all.dim", "aten::any", "aten::any.dim"})
+    kernels.add_boxed<&reduction<&truth>>(name);
+  for (const auto* name : {"aten::amax", "aten::amin"})
+    kernels.add_boxed<&reduction<&extreme>>(name);
+  for (const auto* name : {"aten::argmax", "aten::argmin", "aten::max.dim", "aten::min.dim"})
+    kernels.add_boxed<&reduction<&with_index>>(name);
+  for (const auto* name :
+       {"aten::linalg_vector_norm", "aten::norm.Scalar", "aten::norm.ScalarOpt_dim"})
+    kernels.add_boxed<&reduction<&norm>>(name);
   for (const auto* name : {"aten::max", "aten::min"}) kernels.add_boxed<&of_all>(name);
   for (const auto* name : {"aten::cumprod", "aten::prod", "aten::prod.dim_int"})
     kernels.add_boxed<&without_gradient>(name);

@@ -67,12 +67,16 @@ bool is_there(const std::string& type) {
          });
 }
 
-Target existing(const std::string& text) {
+/// Asks a device what its tensors, those that are there included, can take.
+int64_t capacity_of(const memory::DeviceBackend& backend) {
+  const int64_t held = backend.usage().reserved_bytes;
+  const int64_t capacity = held + backend.memory_info().available_bytes;
+  return std::min(capacity, backend.budget().value_or(capacity));
+}
+
+Target existing(const std::string& text, std::optional<int64_t> capacity) {
   const c10::Device device = runtime::parse_device(text);
   const auto& backend = memory::backend(device);
-  const int64_t held = backend.usage().reserved_bytes;
-  int64_t capacity = held + backend.memory_info().available_bytes;
-  if (const auto budget = backend.budget()) capacity = std::min(capacity, *budget);
   const memory::DeviceTraits traits = backend.traits();
   if (!traits.planner)
     throw ConfigError("plan.device", "'" + printable(text) +
@@ -80,7 +84,7 @@ Target existing(const std::string& text) {
                                          " says no planner target");
   return {.name = text == "auto" ? (traits.is_host ? "host" : device.str()) : text,
           .caches = traits.planner->caches,
-          .capacity_bytes = capacity,
+          .capacity_bytes = capacity ? *capacity : capacity_of(backend),
           .cache = traits.planner->cache,
           .workspace_bytes = traits.planner->workspace_bytes,
           .linear_workspace_bytes = traits.planner->linear_workspace_bytes,
@@ -98,20 +102,20 @@ std::vector<std::string> card_names() {
   return names;
 }
 
-Target parse_target(const std::string& text) {
+Target parse_target(const std::string& text, std::optional<int64_t> capacity) {
   const auto colon = text.find(':');
   const std::string kind = text.substr(0, colon);
   if (kind == "host" && colon == std::string::npos) {
-    Target host = existing("cpu");
+    Target host = existing("cpu", capacity);
     host.name = text;
     return host;
   }
   if (kind == "auto" || kind == "cpu" || (kind == kTypeOfCards && colon == std::string::npos))
-    return existing(text);
-  if (is_there(kind)) return existing(text);
+    return existing(text, capacity);
+  if (is_there(kind)) return existing(text, capacity);
   if (kind != "host" && kind != kTypeOfCards) refuse(text);
   const std::string what = text.substr(colon + 1);
-  if (kind == kTypeOfCards && is_number(what)) return existing(text);
+  if (kind == kTypeOfCards && is_number(what)) return existing(text, capacity);
   Target target{.name = text, .caches = kind == kTypeOfCards};
   if (target.caches) {
     target.capability = kAmpere;

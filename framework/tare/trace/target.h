@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -53,8 +54,10 @@ struct Target {
 /// | cuda:24GiB          | as given; no GPU needed                                               |
 ///
 /// "auto" is the first accelerator if there is one. Throws ConfigError for any other text, naming
-/// the nearest card, and for a size of 0.
-[[nodiscard]] Target parse_target(const std::string& text);
+/// the nearest card, and for a size of 0. `capacity`: the bytes for a device that is there, where
+/// they are known; unset, the device is asked, which makes a context of this process on a card.
+[[nodiscard]] Target parse_target(const std::string& text,
+                                  std::optional<int64_t> capacity = std::nullopt);
 
 /// Returns the cards known by name, sorted.
 [[nodiscard]] std::vector<std::string> card_names();

@@ -61,6 +61,7 @@ struct CardSum {
   int64_t height = 0;         ///< elements across it
   int64_t vector = 1;         ///< sums that a thread computes at once
   bool along_inputs = false;  ///< the elements of one sum are next to each other
+  int64_t part_bytes = 4;     ///< of the part of a sum that a thread has
 };
 
 /// Records allocations and frees, in order; a value. A block that is never freed is alive at the

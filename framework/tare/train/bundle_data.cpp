@@ -69,20 +69,6 @@ bool needs_conversion(const Dataset& data, const BundleManifest& manifest) {
          data.first_sample().input().scalar_type() == c10::kByte;
 }
 
-// The first of the smallest samples, for each of sample_sizes().
-std::vector<int64_t> smallest_samples(const Dataset& data) {
-  std::vector<int64_t> sizes = data.sample_sizes(0), smallest(sizes.size(), 0);
-  for (int64_t i = 1; i < data.size(); ++i) {
-    const std::vector<int64_t> other = data.sample_sizes(i);
-    for (size_t tensor = 0; tensor < std::min(sizes.size(), other.size()); ++tensor) {
-      if (other[tensor] >= sizes[tensor]) continue;
-      sizes[tensor] = other[tensor];
-      smallest[tensor] = i;
-    }
-  }
-  return smallest;
-}
-
 using Dimensions = std::vector<std::set<int64_t>>;
 
 void add_different(Dimensions& to, size_t input, at::IntArrayRef one, at::IntArrayRef other) {
