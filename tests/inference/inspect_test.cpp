@@ -46,7 +46,7 @@ TEST(Inspect, BeginsWithASummary) {
   write_bundle(dir / "m.tare", small_manifest(model), model.state());
   const std::string text = inspect(dir / "m.tare").text;
   const std::string summary = text.substr(0, text.find("\n\n"));
-  EXPECT_THAT(summary, HasSubstr("model         mlp, 163 weights\n"));
+  EXPECT_THAT(summary, HasSubstr("model         mlp, 163 weights (parameters and buffers)\n"));
   EXPECT_THAT(summary, HasSubstr("input         images of 1 x 4 x 4\n"));
   EXPECT_THAT(summary, HasSubstr("classes       3 (zero, one, two)\n"));
   EXPECT_THAT(summary, ::testing::EndsWith("metrics       accuracy 0.75"));

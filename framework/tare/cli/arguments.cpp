@@ -53,11 +53,13 @@ std::string help(const Command& command, size_t width, std::string called) {
   };
   std::vector<ListEntry> options;
   for (const auto& option : all_options(command)) options.push_back({usage(option), option.help});
-  std::string text = fit("Usage: " + usage(command, called)) + "\n\n" + fit(command.summary + '.') + "\n\n";
+  std::string text =
+      fit("Usage: " + usage(command, called)) + "\n\n" + fit(command.summary + '.') + "\n\n";
   if (!command.actions.empty()) text += text_list(command.actions, 2, width) + '\n';
   text += text_list(options, 2, width);
   text += "\nExample:\n";
-  for (const auto& example : command.examples) text += "  " + example_as(called, command, example) + '\n';
+  for (const auto& example : command.examples)
+    text += "  " + example_as(called, command, example) + '\n';
   return text;
 }
 
@@ -100,11 +102,10 @@ void refuse_unknown(const Command& command, const std::vector<std::string>& word
 // The parser would take the last value and ignore the others without a word.
 void refuse_repeated(const Command& command, const OptionSpec& option, size_t count) {
   if (option.value.empty() || count < 2) return;
-  throw ConfigError("tare " + command.name, "--" + option.name + " is given " +
-                                                (count == 2 ? std::string("twice")
-                                                            : std::to_string(count) + " times") +
-                                                "; it takes one " + option.value +
-                                                ", so give it once" + see_help(command));
+  throw ConfigError("tare " + command.name,
+                    "--" + option.name + " is given " +
+                        (count == 2 ? std::string("twice") : std::to_string(count) + " times") +
+                        "; it takes one " + option.value + ", so give it once" + see_help(command));
 }
 
 // A word too many would be ignored without a word.

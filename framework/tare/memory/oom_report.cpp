@@ -109,6 +109,16 @@ std::string advise_on_host(int64_t asked_bytes) {
 
 }  // namespace
 
+std::string request_text(int64_t asked_bytes, int64_t allocated_bytes,
+                         std::optional<int64_t> budget_bytes) {
+  std::string text = "asked for " + format_bytes(asked_bytes) + " beside the " +
+                     format_bytes(allocated_bytes) + " allocated";
+  if (budget_bytes)
+    text += ", which makes " + format_bytes(asked_bytes + allocated_bytes) + " of a budget of " +
+            format_bytes(*budget_bytes);
+  return text;
+}
+
 OutOfMemoryWatch::OutOfMemoryWatch(Workload workload) : workload_(std::move(workload)) {
   const std::lock_guard lock(watches().mutex);
   outer_ = watches().innermost;
@@ -160,10 +170,8 @@ std::string OutOfMemoryReport::advice() const {
 }
 
 std::string OutOfMemoryReport::str() const {
-  std::string text = "out of memory on " + device.str() + " in phase " + phase + ": asked " +
-                     format_bytes(asked_bytes) + " with " + format_bytes(snapshot.allocated_bytes) +
-                     " allocated";
-  if (budget_bytes) text += " of a budget of " + format_bytes(*budget_bytes);
+  std::string text = "out of memory on " + device.str() + " in phase " + phase + ": " +
+                     request_text(asked_bytes, snapshot.allocated_bytes, budget_bytes);
   text += '\n' + snapshot.str(5);
   if (fitting_batch) text += advice() + '\n';
   return text;
