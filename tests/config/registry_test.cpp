@@ -121,7 +121,7 @@ TEST_F(Areas, AnUnknownNameGivenInCodeIsRefusedWithTheKindAndTheNearestName) {
 }
 
 TEST(UnknownEntry, SaysWhatIsAllowedOnceAlsoWithinAnotherField) {
-  const ConfigError error = unknown_entry("loss", "loss", "mze", {"l1", "mse"});
+  const ConfigError error = config::unknown_entry("loss", "loss", "mze", {"l1", "mse"});
   EXPECT_THAT(error.what(), StartsWith("[loss] no loss is named 'mze' (did you mean \"mse\"?); "
                                        "allowed: l1, mse; a name that a program of yours adds"));
   EXPECT_EQ(error.field(), "loss");

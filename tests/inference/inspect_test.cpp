@@ -145,7 +145,8 @@ TEST(Inspect, NamesTransformsThatThisProgramDoesNotHave) {
     FAIL() << "the transform would be left out";
   } catch (const FormatError& error) {
     EXPECT_EQ(error.part(), "transforms");
-    EXPECT_THAT(error.what(), HasSubstr("this program has no transform 'negative'; add it to"));
+    EXPECT_THAT(error.what(),
+                HasSubstr("this program has no transform 'negative': call the program that "));
   }
   EXPECT_THROW((void)open_to_describe(dir / "m.tare")
                    .manifest()

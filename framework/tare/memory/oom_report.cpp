@@ -12,6 +12,7 @@
 #include "tare/memory/backend.h"
 #include "tare/memory/host_allocator.h"
 #include "tare/memory/phase.h"
+#include "tare/memory/request_text.h"
 
 namespace tare::memory {
 
@@ -108,16 +109,6 @@ std::string advise_on_host(int64_t asked_bytes) {
 }
 
 }  // namespace
-
-std::string request_text(int64_t asked_bytes, int64_t allocated_bytes,
-                         std::optional<int64_t> budget_bytes) {
-  std::string text = "asked for " + format_bytes(asked_bytes) + " beside the " +
-                     format_bytes(allocated_bytes) + " allocated";
-  if (budget_bytes)
-    text += ", which makes " + format_bytes(asked_bytes + allocated_bytes) + " of a budget of " +
-            format_bytes(*budget_bytes);
-  return text;
-}
 
 OutOfMemoryWatch::OutOfMemoryWatch(Workload workload) : workload_(std::move(workload)) {
   const std::lock_guard lock(watches().mutex);

@@ -40,11 +40,6 @@ struct OutOfMemoryReport {
   [[nodiscard]] std::string str() const;
 };
 
-/// Returns "asked for 3 MiB beside the 5 MiB allocated, which makes 8 MiB of a budget of 6 MiB";
-/// without a budget only what stands before the comma.
-[[nodiscard]] std::string request_text(int64_t asked_bytes, int64_t allocated_bytes,
-                                       std::optional<int64_t> budget_bytes);
-
 /// Reports, while in scope, every refused allocation of any device and thread: the report reads the
 /// ledgers of all living objects, at a cost of about a snapshot. Outside, a refusal pays one
 /// branch. Watches nest; open them on the thread that drives the training. The Learner opens one
