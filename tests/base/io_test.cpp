@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -88,6 +89,24 @@ TEST(Mapping, OutlivesTheReplacementOfItsFile) {
 TEST(Mapping, RefusesAFolder) {
   TempDir dir;
   EXPECT_EQ(error_of([&] { Mapping mapping(dir.path()); }), EISDIR);
+}
+
+TEST(Mapping, RefusesAPipeAndADeviceWithoutOpeningThem) {
+  const TempDir folder;
+  const auto pipe = folder / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  const auto refusal = [](const std::filesystem::path& path) -> std::string {
+    try {
+      const Mapping mapped(path);
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(refusal(pipe), "[io.map] " + pipe.string() +
+                               " is a pipe, whose bytes cannot be mapped: copy them to a file, and "
+                               "give that");
+  EXPECT_THAT(refusal("/dev/zero"), HasSubstr("/dev/zero is a device"));
 }
 
 TEST(ReadText, RefusesMoreThanTheLimit) {

@@ -77,6 +77,21 @@ TEST(Arguments, RefusesWithTheReason) {
   EXPECT_THAT(refused({"a", "--resume="}), HasSubstr("--resume needs always|auto, got ''"));
 }
 
+TEST(Arguments, AnOptionWithAValueIsGivenOnce) {
+  EXPECT_THAT(
+      refused({"file", "--out", "a", "--out=b"}),
+      HasSubstr("--out is given twice; it takes one DIR, so give it once. See tare sample"));
+  EXPECT_THAT(refused({"file", "--resume", "--resume=auto", "--resume"}),
+              HasSubstr("--resume is given 3 times; it takes one always|auto"));
+  EXPECT_TRUE(parse({"file", "--quiet", "--quiet"}).has("quiet"));
+}
+
+TEST(Arguments, HelpNamesTheProgramAsItWasCalled) {
+  const std::string text = help(sample(), kAnyWidth, "own-sample");
+  EXPECT_THAT(text, HasSubstr("Usage: own-sample [OPTIONS] FILE"));
+  EXPECT_THAT(text, HasSubstr("\n  own-sample a\n"));
+}
+
 TEST(Arguments, HelpShowsHowAnOptionIsWritten) {
   const std::string text = help(sample());
   for (const char* line : {"Usage: tare sample [OPTIONS] FILE [key=value ...]", "--out DIR ",

@@ -265,7 +265,7 @@ TEST(Cli, OutOfMemorySaysWhatHeldTheMemoryAndWhichLineToChange) {
   const auto run = recipe.run({"--host-budget", "1MiB", "--no-plan", "micro_batch=32"});
   EXPECT_EQ(run.status, 3) << run.out;
   for (const std::string text :
-       {"out of memory on cpu in phase forward: asked ", " of a budget of 1 MiB\n",
+       {"out of memory on cpu in phase forward: asked for ", " of a budget of 1 MiB\n",
         " in 1 block: parameters, ", "instead of 32 would have fitted up to here, by a linear ",
         "\nchange micro_batch at command line\n",
         "by the plan, phase 'only' fits with a batch of "})
@@ -333,7 +333,17 @@ TEST(Cli, ASignalStopsAfterTheStepWithItsOwnExitCode) {
     const auto result = program.wait();
     EXPECT_EQ(result.status, code) << result.err;
     EXPECT_NE(result.out.find("residual 0 B"), std::string::npos) << result.out;
+    EXPECT_EQ(result.err,
+              "[tare] stopped by a signal after the step in flight, with a checkpoint; "
+              "--resume continues from there\n");
   }
+}
+
+TEST(Cli, NamesAProgramAsItWasCalled) {
+  EXPECT_THAT(run_program("tare", {"predict", "--help"}).out,
+              ::testing::StartsWith("Usage: tare predict [OPTIONS] BUNDLE"));
+  EXPECT_THAT(run_program("tare-predict", {"--help"}).out,
+              ::testing::StartsWith("Usage: tare-predict [OPTIONS] BUNDLE"));
 }
 
 TEST(Cli, SaysAsMuchAsItIsAskedFor) {

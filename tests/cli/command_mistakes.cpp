@@ -1,7 +1,23 @@
 // Mistakes on the command line, in the data, and with files.
 #include "cli/mistakes.h"
 
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <system_error>
+
 namespace tare::testing {
+namespace {
+
+constexpr const char* kOfAnotherProgram =
+    "; a name that a program of yours adds is known to that program only: call it in place of tare";
+
+void make_pipe(const fs::path& folder, const Made&) {
+  if (::mkfifo((folder / "pipe").c_str(), 0600) != 0)
+    throw std::system_error(errno, std::generic_category(), "mkfifo");
+}
+
+}  // namespace
 
 std::vector<Mistake> mistakes_on_the_command_line() {
   return {
@@ -32,6 +48,56 @@ std::vector<Mistake> mistakes_on_the_command_line() {
        .pieces = {"--out would replace 'tiny.yaml', which is no bundle"},
        .prepare = [](const fs::path& folder,
                      const Made& made) { write(folder / "good.tare", made.bundle); }},
+      {.name = "BundleIntoAMissingFolder",
+       .arguments = {"export", "good.tare", "--out", "a/b/"},
+       .pieces = {"'a/b/' names a folder: give the name of a file, such as a/b/model.tare"},
+       .prepare = [](const fs::path& folder,
+                     const Made& made) { write(folder / "good.tare", made.bundle); }},
+      {.name = "PipeInThePlaceOfABundle",
+       .arguments = {"inspect", "pipe"},
+       .pieces = {"pipe is a pipe, whose bytes cannot be mapped"},
+       .prepare = make_pipe},
+      {.name = "PredictionByAPipe",
+       .arguments = {"predict", "pipe", "tiny.png"},
+       .pieces = {"pipe is a pipe, whose bytes cannot be mapped"},
+       .prepare = make_pipe},
+      {.name = "ExportOfADevice",
+       .arguments = {"export", "/dev/zero", "--out", "b.tare"},
+       .pieces = {"/dev/zero is a device, whose bytes cannot be mapped"}},
+      {.name = "WeightsFromAPipe",
+       .arguments = {"run", "tiny.yaml", "model.weights=pipe"},
+       .pieces = {"command line: model.weights is a pipe or a device, and no file, got pipe"},
+       .prepare = make_pipe},
+      {.name = "OptionGivenTwice",
+       .arguments = {"run", "tiny.yaml", "--json", "a", "--json", "b"},
+       .pieces = {"--json is given twice; it takes one FILE, so give it once"}},
+      {.name = "SeveralPhasesThatDoNotFit",
+       .arguments = {"run", "tiny.yaml", "--host-budget", "60KiB",
+                     "phases=[{name: first, lr: 1}, {name: second, lr: 1}]"},
+       .code = kOutOfMemory,
+       .pieces = {"2 phases do not fit cpu, which has 60 KiB: phase 'first' with batch 32 needs ",
+                  "; phase 'second' with batch 32 needs ",
+                  "; batch stands at tiny.yaml:2:8; set a "
+                  "lower batch or a smaller model, or run with --no-plan"}},
+      override_with("ModelOfAnotherProgram", "model={name: own}", {kOfAnotherProgram}),
+      override_with("LossOfAnotherProgram", "loss=own", {kOfAnotherProgram}),
+      override_with("MetricOfAnotherProgram", "metrics=[own]", {kOfAnotherProgram}),
+      override_with("DataOfAnotherProgram", "data={name: own}", {kOfAnotherProgram}),
+      override_with("OptimizerOfAnotherProgram", "optimizer=own", {kOfAnotherProgram}),
+      override_with("ScheduleOfAnotherProgram", "phases.0.schedule=own", {kOfAnotherProgram}),
+      override_with("CallbackOfAnotherProgram", "callbacks=[own]", {kOfAnotherProgram}),
+      override_with("TransformOfAnotherProgram", "data.transforms=[own]", {kOfAnotherProgram}),
+      override_with("SizeOfTexts", "data={name: text_folder, folder: ., size: 8}",
+                    {"data.size is not taken by the data set text_folder, got 8"}),
+      override_with("ModelThatTakesNoSuchSamples", "model=lstm",
+                    {"the sample_shape must be the length of the longest sequence, got lstm",
+                     "allowed: data whose shape is a list of one number"}),
+      {.name = "NameNearAnEntryToExplain",
+       .arguments = {"explain", "lstmm"},
+       .pieces = {"no key of a recipe and no entry is named 'lstmm' (did you mean \"lstm\"?)"}},
+      {.name = "KindToExplain",
+       .arguments = {"explain", "pruner"},
+       .pieces = {"'pruner' is a kind of entries: `tare ls pruners` lists them"}},
       {.name = "MemoryTraceIntoAFile",
        .arguments = {"run", "tiny.yaml", "--record-memory", "tiny.yaml"},
        .pieces = {"--record-memory must name a folder, and 'tiny.yaml' is a file"}},

@@ -199,6 +199,66 @@ TEST(Entries, AreFoundByTheirPathInARecipeAndByTheWordOfTheList) {
   EXPECT_FALSE(text("model.widht").has_value());
 }
 
+TEST(Entries, AreExplainedByTheirNameAlone) {
+  const auto text = [](const char* path) { return cli::entry_explanation(path, 80); };
+  EXPECT_EQ(text("lstm"), text("model.lstm"));
+  EXPECT_EQ(text("asha"), text("pruner.asha"));
+  EXPECT_EQ(text("cosine"), text("schedule.cosine"));
+  EXPECT_FALSE(text("batchh").has_value()) << "a key is nearer";
+}
+
+TEST(Entries, OfTextsTakeNoOptionsOfImages) {
+  const auto kinds = cli::entry_kinds();
+  const auto of = [&](const char* name) { return options_of(entry_of(kinds, "datasets", name)); };
+  for (const char* option : {"size", "transforms"}) {
+    EXPECT_THAT(of("text_folder"), Not(Contains(option)));
+    EXPECT_THAT(of("png_folder"), Contains(option));
+    EXPECT_THAT(of("tfrecord"), Contains(option));
+  }
+}
+
+// A text such as "gpt: number of blocks; lstm: number of layers; 0: the family's" is for both.
+TEST(Entries, AreExplainedByTheirOwnPartOfAText) {
+  const auto text = [](const char* path) { return *cli::entry_explanation(path, 200); };
+  EXPECT_THAT(text("model.gpt.layers"), HasSubstr("meaning  number of blocks; 0: the family's\n"));
+  EXPECT_THAT(text("model.lstm.layers"), HasSubstr("meaning  number of layers; 0: the family's\n"));
+  EXPECT_THAT(text("data.png_folder.folder"), HasSubstr("meaning  the folder, with one"));
+  EXPECT_THAT(text("optimizer.adamw.weight_decay"),
+              HasSubstr("meaning  decoupled, times the rate\n"));
+  EXPECT_THAT(text("optimizer.sgd.weight_decay"), HasSubstr("meaning  added to the gradient\n"));
+  EXPECT_THAT(text("optimizer.adam.momentum"), HasSubstr("meaning  beta1\n"));
+  EXPECT_THAT(text("pruner.asha.min_resource"), HasSubstr("auto or a number of epochs"));
+}
+
+TEST(Entries, TheirTextsStandAlone) {
+  std::vector<RecipeKey> all = recipe_keys();
+  for (const auto& kind : cli::entry_kinds())
+    for (const auto& entry : kind.entries)
+      all.insert(all.end(), entry.options.begin(), entry.options.end());
+  for (const auto& key : all)
+    for (const char* place : {"see below", "stand below", "see above", "stand above"})
+      EXPECT_THAT(key.meaning, Not(HasSubstr(place))) << key.path;
+}
+
+struct LengthOptions {
+  int64_t length = 3;
+};
+void visit_fields(auto& visit, LengthOptions& o) { visit("length", o.length); }
+
+// A recipe sets the fields of DataOptions only.
+TEST(Entries, DataOfAProgramHaveEachOptionOnceAndNoTextOfOthers) {
+  datasets::registry().add<LengthOptions>("series", "draws series", [](const LengthOptions&) {
+    return datasets::Kind{.fields = {"length", "folder", "collate"}, .images = false};
+  });
+  EXPECT_THAT(options_of(entry_of(cli::entry_kinds(), "datasets", "series")),
+              ElementsAre("length", "folder", "collate", "count", "seed", "train", "valid", "test",
+                          "stratify"));
+  const std::string text = *cli::entry_explanation("data.series", 80);
+  EXPECT_THAT(text, Not(HasSubstr("text_folder: ")));
+  EXPECT_THAT(text, Not(HasSubstr("png_folder")));
+  EXPECT_THAT(text, HasSubstr("data.series.folder\n  type     text\n"));
+}
+
 struct DepthOptions {
   int64_t depth = 3;
 };

@@ -14,7 +14,7 @@ namespace tare::testing {
 
 namespace fs = std::filesystem;
 
-inline constexpr int kFailed = 1, kBadInput = 2, kIo = 4;  // exit codes
+inline constexpr int kFailed = 1, kBadInput = 2, kOutOfMemory = 3, kIo = 4;  // exit codes
 
 inline constexpr const char* kRecipe = R"(name: tiny
 batch: 32

@@ -61,6 +61,7 @@ class CliMistakes : public ::testing::TestWithParam<Mistake> {
     EXPECT_THAT(text, ::testing::StartsWith("[tare] error: ["));
     EXPECT_EQ(std::ranges::count(text, '\n'), 1) << text;
     EXPECT_LE(text.size(), kLongestMessage) << text;
+    EXPECT_EQ(text.find("allowed:"), text.rfind("allowed:")) << text;
     EXPECT_TRUE(std::ranges::none_of(text, [](char c) {
       return c != '\n' && (static_cast<unsigned char>(c) < ' ' || c == 127);
     })) << text;

@@ -261,8 +261,14 @@ TEST(SweepCommand, StatusSaysWhichRunsWereStoppedAndThatTheStoreIsLost) {
       sweep.folder.path());
   while (!fs::exists(first / "recipe.yaml"))
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  ::kill(program.pid(), SIGINT);
-  EXPECT_EQ(program.wait().status, 128 + SIGINT);
+  EXPECT_EQ(sweep.tare({"stop", "sweep.yaml"}).out,
+            "tiny: its runs save and end; tare sweep run continues it\n");
+  const auto stopped = program.wait();
+  EXPECT_EQ(stopped.status, 128 + SIGINT);
+  EXPECT_THAT(stopped.out, HasSubstr("\ntiny: stopped by a signal; its runs have saved, and tare "
+                                     "sweep run continues it\n"));
+  EXPECT_EQ(stopped.err, "");
+  EXPECT_THAT(content_of(first / "tiny0_p0l0-001_mw4.err"), Not(HasSubstr("warning")));
   EXPECT_THAT(
       sweep.tare({"status", "sweep.yaml", "set={phases.0.epochs: 100000}"}).out,
       AllOf(HasSubstr("tiny0_p0l0-001_mw4  WAITING  stopped; tare sweep run continues it\n"),

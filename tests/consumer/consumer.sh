@@ -130,6 +130,11 @@ END
   expect runs/rows/recipe.yaml "negative"
   ./own inspect runs/rows/rows.tare >inspected
   expect inspected "row_line"
+  for command in "predict runs/rows/rows.tare -" "export runs/rows/rows.tare --weights fp8 --out small.tare" "plan rows.yaml"; do
+    # shellcheck disable=SC2086  # the words of the command
+    if "$prefix/bin/tare" $command </dev/null 2>refused; then die "tare took what own adds: $command"; fi
+    expect refused "in place of tare"
+  done
   mkdir -p texts/a texts/b
   for i in 1 2 3 4 5 6 7 8; do printf 'text %s a' "$i" >"texts/a/$i.txt"; printf 'text %s b' "$i" >"texts/b/$i.txt"; done
   ./own run rows.yaml name=texts "data={name: text_folder, folder: texts, collate: last_bytes}" model.name=byte_line \

@@ -46,7 +46,7 @@ TEST(Inspect, BeginsWithASummary) {
   write_bundle(dir / "m.tare", small_manifest(model), model.state());
   const std::string text = inspect(dir / "m.tare").text;
   const std::string summary = text.substr(0, text.find("\n\n"));
-  EXPECT_THAT(summary, HasSubstr("model         mlp, 163 weights\n"));
+  EXPECT_THAT(summary, HasSubstr("model         mlp, 163 weights (parameters and buffers)\n"));
   EXPECT_THAT(summary, HasSubstr("input         images of 1 x 4 x 4\n"));
   EXPECT_THAT(summary, HasSubstr("classes       3 (zero, one, two)\n"));
   EXPECT_THAT(summary, ::testing::EndsWith("metrics       accuracy 0.75"));
@@ -145,7 +145,8 @@ TEST(Inspect, NamesTransformsThatThisProgramDoesNotHave) {
     FAIL() << "the transform would be left out";
   } catch (const FormatError& error) {
     EXPECT_EQ(error.part(), "transforms");
-    EXPECT_THAT(error.what(), HasSubstr("this program has no transform 'negative'; add it to"));
+    EXPECT_THAT(error.what(),
+                HasSubstr("this program has no transform 'negative': call the program that "));
   }
   EXPECT_THROW((void)open_to_describe(dir / "m.tare")
                    .manifest()

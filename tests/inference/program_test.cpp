@@ -326,7 +326,7 @@ TEST_F(PredictProgram, TakesTokensAndText) {
 TEST_F(PredictProgram, HelpsWithAnExample) {
   const Outcome outcome = predict("--help");
   EXPECT_EQ(outcome.code, 0);
-  EXPECT_THAT(outcome.output, HasSubstr("Example:\n  tare predict"));
+  EXPECT_THAT(outcome.output, HasSubstr("Example:\n  tare-predict "));
 }
 
 TEST(PredictProgramLinks, NeitherCudaNorTraining) {

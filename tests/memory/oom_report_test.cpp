@@ -71,7 +71,8 @@ TEST(OutOfMemoryReport, SaysWhatHeldTheMemory) {
   EXPECT_EQ(report->snapshot.categories[Category::parameters], 2000);
   EXPECT_EQ(report->fitting_batch, 7) << "9000 of 12001 bytes are there for 10 samples";
   const std::string text = report->str();
-  EXPECT_THAT(text, HasSubstr("out of memory on cpu in phase forward: asked 5.9 KiB with "));
+  EXPECT_THAT(text,
+              HasSubstr("out of memory on cpu in phase forward: asked for 5.9 KiB beside the "));
   EXPECT_THAT(text, HasSubstr(" of a budget of "));
   EXPECT_THAT(text, HasSubstr("2 KiB in 1 block: parameters, weight\n"));
   EXPECT_THAT(text, HasSubstr("batch 7 instead of 10 would have fitted up to here, by a linear "

@@ -26,8 +26,9 @@ std::optional<OutOfMemoryInfo> classified(const E& error) {
 TEST(OutOfMemory, SaysEverythingInOneLine) {
   const OutOfMemory error(c10::kCPU, 3 << 20, 5 << 20, 6 << 20);
   EXPECT_STREQ(error.what_without_backtrace(),
-               "[memory.allocate] out of memory on cpu: asked 3 MiB with 5 MiB allocated of a "
-               "budget of 6 MiB; raise the budget, or take a smaller batch or model");
+               "[memory.allocate] out of memory on cpu: asked for 3 MiB beside the 5 MiB "
+               "allocated, which makes 8 MiB of a budget of 6 MiB; raise the budget, or take a "
+               "smaller batch or model");
   EXPECT_STREQ(error.what(), error.what_without_backtrace());
 }
 

@@ -121,6 +121,9 @@ TEST(Registry, ResetsTheHeadAlone) {
 }
 
 TEST(Registry, TakesAProgramsOwnModels) {
+  models::add("described", "classifies four numbers",
+              [](int64_t classes) { return Model(torch::nn::Linear(4, classes)); });
+  EXPECT_EQ(models::family("described").summary, "classifies four numbers");
   models::add("own", [](int64_t classes) { return Model(torch::nn::Linear(4, classes)); });
   const Model model = models::make("own", {.classes = 7});
   EXPECT_EQ(model.forward(torch::rand({2, 4})).size(1), 7);

@@ -204,7 +204,7 @@ TEST(ExportBundle, RefusesNamesThatTheRunWritesItself) {
                       HasSubstr("in the run's folder, which is"), HasSubstr("give another name")))
         << name;
   EXPECT_FALSE(std::filesystem::exists(run / "report.json"));
-  EXPECT_THAT(outcome(folder.path()), HasSubstr("is a folder: give the name of a file"));
+  EXPECT_THAT(outcome(folder.path()), HasSubstr("names a folder: give the name of a file"));
   for (const char* name : {"tiny/tiny.tare", "tiny/other.tare", "tiny/mine/x.tare", "x.tare"})
     EXPECT_EQ(outcome(folder / name), "accepted") << name;
 }

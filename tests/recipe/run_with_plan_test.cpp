@@ -60,17 +60,23 @@ TEST(RunWithPlan, StopsBeforeAnyWorkIfAPhaseCannotFit) {
   RecipeOptions recipe = without_workers(folder);
   recipe.learner.micro_batch = recipe.batch;
   const std::string whole = refusal(recipe, int64_t{1} << 20);
-  EXPECT_THAT(whole, HasSubstr("phase 'first' with batch 32 does not fit"));
+  EXPECT_THAT(whole, HasSubstr("3 phases do not fit cpu, which has 1 MiB: phase 'first' with batch "
+                               "32 needs "));
+  EXPECT_THAT(whole, HasSubstr("; phase 'all' with batch 32 needs "));
   EXPECT_THAT(whole, HasSubstr("the largest batch that fits is"));
   EXPECT_THAT(whole, HasSubstr("; micro_batch: auto would take parts of "));
   EXPECT_THAT(whole, HasSubstr("; set a lower micro_batch or a smaller model"));
   EXPECT_THAT(whole, HasSubstr("--no-plan"));
   recipe.learner.micro_batch = {};
   const std::string parts = refusal(recipe, int64_t{256} << 10);  // less than the optimizer wants
-  EXPECT_THAT(parts, HasSubstr("phase 'first' with batch 32 does not fit"));
+  EXPECT_THAT(parts, HasSubstr("3 phases do not fit cpu, which has 256 KiB: phase 'first'"));
   EXPECT_THAT(parts, ::testing::Not(HasSubstr("parts of")));
   EXPECT_THAT(parts, HasSubstr("; no batch fits; set a smaller model or a higher budget"));
   EXPECT_THAT(parts, ::testing::Not(HasSubstr("stands at"))) << "there is no file";
+  recipe.phases.resize(1);
+  EXPECT_THAT(
+      refusal(recipe, int64_t{256} << 10),
+      HasSubstr("phase 'first' with batch 32 does not fit cpu, which has 256 KiB: it needs "));
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
 }
 

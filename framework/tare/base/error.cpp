@@ -227,8 +227,10 @@ std::string nearest(std::string_view name, const std::vector<std::string>& candi
 ConfigError unknown_name(std::string_view where, const std::string& kind, const std::string& name,
                          const std::vector<std::string>& known, const std::string& field) {
   const std::string allowed = listed(known);
-  return ConfigError(where, "no " + kind + " is named '" + printable(name) + "'" +
-                                did_you_mean(name, known) + "; allowed: " + allowed)
+  return ConfigError(
+             where, "",
+             "no " + kind + " is named '" + printable(name) + "'" + did_you_mean(name, known),
+             allowed, "")
       .about(field.empty() ? kind : field, allowed, name);
 }
 

@@ -120,7 +120,32 @@ int64_t File::size() const {
   return status.st_size;
 }
 
+namespace {
+
+/// Names what is neither a file nor a folder; empty for these two and for what is not there.
+const char* special_kind(const fs::path& path) {
+  std::error_code ignored;  // the opening reports why a file cannot be looked at
+  switch (fs::status(path, ignored).type()) {
+    case fs::file_type::fifo:
+      return "a pipe";
+    case fs::file_type::socket:
+      return "a socket";
+    case fs::file_type::character:
+    case fs::file_type::block:
+      return "a device";
+    default:
+      return "";
+  }
+}
+
+}  // namespace
+
 Mapping::Mapping(const fs::path& path) {
+  const std::string special = special_kind(path);
+  if (!special.empty())  // opening a pipe would wait for a writer
+    throw ConfigError("io.map", printable(path.string(), 1000) + " is " + special +
+                                    ", whose bytes cannot be mapped: copy them to a file, and "
+                                    "give that");
   File file(path, Mode::read);
   std::error_code ignored;
   if (fs::is_directory(path, ignored)) throw IoError("io.map", path.string(), EISDIR);

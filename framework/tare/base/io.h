@@ -46,7 +46,9 @@ class File {
 /// The file must not be truncated meanwhile; replacing it by rename is safe.
 class Mapping {
  public:
-  explicit Mapping(const std::filesystem::path& path);  ///< maps the file; throws IoError
+  /// Maps the file. Throws IoError, and ConfigError for a pipe, a socket or a device, none of which
+  /// is opened.
+  explicit Mapping(const std::filesystem::path& path);
   ~Mapping();
   Mapping(const Mapping&) = delete;
   Mapping& operator=(const Mapping&) = delete;

@@ -29,22 +29,37 @@ std::string usage(const OptionSpec& o) {
   return "--" + o.name + (o.implicit.empty() ? " " + o.value : "[=" + o.value + "]");
 }
 
-std::string usage(const Command& command) {
-  return "tare " + command.name + (command.options.empty() ? "" : " [OPTIONS]") +
+std::string usage(const Command& command, const std::string& called) {
+  return called + (command.options.empty() ? "" : " [OPTIONS]") +
          (command.arguments.empty() ? "" : " " + command.arguments);
 }
 
-std::string help(const Command& command, size_t width) {
+namespace {
+
+// The example with the command as it was called, "tare-predict" in place of "tare predict".
+std::string example_as(const std::string& called, const Command& command, std::string example) {
+  const std::string name = "tare " + command.name;
+  for (size_t at = 0; (at = example.find(name, at)) != std::string::npos; at += called.size())
+    example.replace(at, name.size(), called);
+  return example;
+}
+
+}  // namespace
+
+std::string help(const Command& command, size_t width, std::string called) {
+  if (called.empty()) called = "tare " + command.name;
   const auto fit = [width](const std::string& line) {
     return width == kAnyWidth ? line : wrapped(line, width, 0, 2);
   };
   std::vector<ListEntry> options;
   for (const auto& option : all_options(command)) options.push_back({usage(option), option.help});
-  std::string text = fit("Usage: " + usage(command)) + "\n\n" + fit(command.summary + '.') + "\n\n";
+  std::string text =
+      fit("Usage: " + usage(command, called)) + "\n\n" + fit(command.summary + '.') + "\n\n";
   if (!command.actions.empty()) text += text_list(command.actions, 2, width) + '\n';
   text += text_list(options, 2, width);
   text += "\nExample:\n";
-  for (const auto& example : command.examples) text += "  " + example + '\n';
+  for (const auto& example : command.examples)
+    text += "  " + example_as(called, command, example) + '\n';
   return text;
 }
 
@@ -82,6 +97,15 @@ void refuse_unknown(const Command& command, const std::vector<std::string>& word
                                                     did_you_mean(name, known) + see_help(command));
     }
   }
+}
+
+// The parser would take the last value and ignore the others without a word.
+void refuse_repeated(const Command& command, const OptionSpec& option, size_t count) {
+  if (option.value.empty() || count < 2) return;
+  throw ConfigError("tare " + command.name,
+                    "--" + option.name + " is given " +
+                        (count == 2 ? std::string("twice") : std::to_string(count) + " times") +
+                        "; it takes one " + option.value + ", so give it once" + see_help(command));
 }
 
 // A word too many would be ignored without a word.
@@ -131,6 +155,7 @@ Arguments parse(const Command& command, int argc, const char* const* argv) {
     std::map<std::string, std::string> values;
     for (const auto& o : all_options(command)) {
       if (!result.count(o.name)) continue;
+      refuse_repeated(command, o, result.count(o.name));
       values[o.name] = o.value.empty() ? "" : result[o.name].as<std::string>();
       if (!o.value.empty() && values[o.name].empty())
         throw ConfigError("tare " + command.name,

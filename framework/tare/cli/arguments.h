@@ -59,14 +59,17 @@ struct Command {
 [[nodiscard]] std::vector<OptionSpec> all_options(const Command& command);
 /// Returns how an option is written, e.g. "--json FILE", "--resume[=always|auto]".
 [[nodiscard]] std::string usage(const OptionSpec& option);
-/// Returns "tare run [OPTIONS] RECIPE [key=value ...]"
-[[nodiscard]] std::string usage(const Command& command);
-/// Returns the text that --help prints, within `width` columns.
-[[nodiscard]] std::string help(const Command& command, size_t width = kAnyWidth);
+/// Returns "tare run [OPTIONS] RECIPE [key=value ...]", where `called` is "tare run".
+[[nodiscard]] std::string usage(const Command& command, const std::string& called);
+/// Returns the text that --help prints, within `width` columns. `called` is how the command was
+/// called, such as "./own run" or "tare-predict"; empty: "tare run".
+[[nodiscard]] std::string help(const Command& command, size_t width = kAnyWidth,
+                               std::string called = {});
 
 /// Parses a command line; `argv` begins with the command's own name. --help and -h set the option
 /// "help", and nothing else is checked then. Throws ConfigError for an unknown option (naming the
-/// nearest), a missing value, too few or too many positional arguments, or an argument above 4 KiB.
+/// nearest), a missing value, an option with a value that is given twice, too few or too many
+/// positional arguments, or an argument above 4 KiB.
 [[nodiscard]] Arguments parse(const Command& command, int argc, const char* const* argv);
 
 /// Returns the program tare-predict, which `tare predict` executes.

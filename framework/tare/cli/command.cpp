@@ -156,7 +156,7 @@ const Command& find_command(const std::string& name) {
                                 did_you_mean(name, names) + ". See tare --help");
 }
 
-std::string overview(size_t width) {
+std::string overview(size_t width, const std::string& program) {
   std::string codes = "Exit codes: ";
   codes.append(kExitCodes).append(".");
   const auto fit = [width](const std::string& line) {
@@ -164,10 +164,10 @@ std::string overview(size_t width) {
   };
   std::vector<ListEntry> all;
   for (const auto& command : commands()) all.push_back({command.name, command.summary});
-  return "Usage: tare COMMAND [ARGUMENTS]\n\n" +
+  return "Usage: " + program + " COMMAND [ARGUMENTS]\n\n" +
          fit("The whole life of a training run, with every byte accounted for.") + '\n' +
          text_list(all, 2, width) + '\n' +
-         fit("tare COMMAND --help shows its options and an example.") + fit(codes);
+         fit(program + " COMMAND --help shows its options and an example.") + fit(codes);
 }
 
 }  // namespace tare::cli

@@ -13,8 +13,9 @@ namespace tare::cli {
 [[nodiscard]] const std::vector<Command>& commands();
 /// Throws ConfigError for an unknown name, naming the nearest.
 [[nodiscard]] const Command& find_command(const std::string& name);
-/// Returns the text that `tare --help` prints, within `width` columns.
-[[nodiscard]] std::string overview(size_t width = kAnyWidth);
+/// Returns the text that `tare --help` prints, within `width` columns; `program` is the name that
+/// the program was called by.
+[[nodiscard]] std::string overview(size_t width, const std::string& program);
 
 // The commands themselves.
 /// Runs `tare run`; all commands return the exit status, see ExitCode.

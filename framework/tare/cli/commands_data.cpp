@@ -54,12 +54,12 @@ ListEntry row_of(const RecipeKey& option) {
   return {"  " + option_name(option) + (is_value ? '=' + value : ""), option.meaning};
 }
 
-/// Whether every entry takes the option, with the default that it has here.
+/// Whether every entry takes the option, with the default and the meaning that it has here.
 bool is_common(const std::vector<NamedEntry>& entries, const RecipeKey& option) {
   return std::ranges::all_of(entries, [&](const NamedEntry& entry) {
     return std::ranges::any_of(entry.options, [&](const RecipeKey& other) {
       return option_name(other) == option_name(option) &&
-             other.default_value == option.default_value;
+             other.default_value == option.default_value && other.meaning == option.meaning;
     });
   });
 }

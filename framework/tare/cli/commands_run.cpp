@@ -172,10 +172,12 @@ int run_command(const Arguments& arguments) {
   if (report.unsaved)
     log::error("the last checkpoint could not be written: see the warnings above");
   if (report.reason == StopReason::interrupted) {
-    log::warning(report.unsaved
-                     ? "stopped by a signal after the step in flight"
-                     : "stopped by a signal after the step in flight, with a checkpoint; "
-                       "--resume continues from there");
+    if (report.unsaved)
+      log::warning("stopped by a signal after the step in flight");
+    else
+      log::info(std::string("stopped by a signal after the step in flight, with a checkpoint; ") +
+                (options.resume == Resume::automatic ? "the same command" : "--resume") +
+                " continues from there");
     return 128 + interrupts.signal();
   }
   return report.unsaved ? kIo : kSuccess;

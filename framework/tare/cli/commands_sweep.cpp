@@ -279,6 +279,9 @@ int run(sweep::SweepFile& file, bool retry_failed) {
             << " started; " << (sweep.log_dir / "run_data.csv").string()
             << generated_text(sweep, trials) << '\n';
   std::cout << best_text(sweep, trials);
+  if (report.interrupted)
+    std::cout << sweep.name << ": stopped by a signal; its runs have saved, and tare sweep run "
+              << "continues it\n";
   if (report.interrupted) return 128 + interrupts.signal();
   return report.failed == 0 ? kSuccess : kFailed;
 }

@@ -8,7 +8,6 @@
 #include "tare/base/parts.h"
 #include "tare/callback/registry.h"
 #include "tare/config/registry.h"
-#include "tare/config/shared_options.h"
 #include "tare/data/collate.h"
 #include "tare/data/datasets.h"
 #include "tare/launch/executors.h"
@@ -37,6 +36,43 @@ struct Form {
   const char* before = "";
   const char* after = "";
 };
+
+using Names = std::vector<std::string>;
+
+/// Returns the names that the text is for, as in "gpt, lstm and mlp: ..."; empty: it is for all.
+Names names_before_colon(const std::string& text, const Names& known) {
+  const size_t colon = text.find(": ");
+  if (colon == std::string::npos) return {};
+  std::string list = text.substr(0, colon);
+  if (const size_t last = list.find(" and "); last != std::string::npos) list.replace(last, 5, ",");
+  Names names = parts_of(list, ',');
+  const auto is_known = [&](const std::string& name) {
+    return std::ranges::find(known, name) != known.end();
+  };
+  return std::ranges::all_of(names, is_known) ? names : Names{};
+}
+
+/// Returns what the text of a key says of one entry. Of "gpt: number of blocks; lstm: number of
+/// layers; 0: the family's" that is "number of blocks; 0: the family's" for gpt. What the text says
+/// of "others" is for entries that it does not name.
+std::string meaning_for(const std::string& entry, const Names& known, const std::string& text) {
+  constexpr std::string_view kOthers = "others: ", kEnd = "; ";
+  std::string meaning;
+  bool named = false;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find(kEnd, at), text.size());
+    std::string part = text.substr(at, end - at);
+    at = std::min(end + kEnd.size(), text.size());
+    const Names names = names_before_colon(part, known);
+    const bool of_others = part.starts_with(kOthers);
+    const bool of_entry = std::ranges::find(names, entry) != names.end();
+    if ((!names.empty() && !of_entry) || (of_others && named)) continue;
+    named = named || of_entry;
+    if (of_entry || of_others) part.erase(0, part.find(": ") + 2);
+    meaning += (meaning.empty() ? "" : std::string(kEnd)) + part;
+  }
+  return meaning;
+}
 
 /// Returns the text of an option, or of its key that all entries of the kind share.
 std::string meaning_of(const Form& form, const std::string& entry, const std::string& option) {
@@ -79,7 +115,7 @@ RecipeKey own_option(const Form& form, const Registry& all, const std::string& e
   };
   OptionFacts facts = facts_of(refusal);
   RecipeKey key{.path = std::string(form.key) + '.' + entry + '.' + option.key,
-                .meaning = meaning_of(form, entry, option.key),
+                .meaning = meaning_for(entry, all.names(), meaning_of(form, entry, option.key)),
                 .type = std::move(facts.type),
                 .default_value = default_text(option.value),
                 .range = std::move(facts.range),
@@ -91,10 +127,11 @@ RecipeKey own_option(const Form& form, const Registry& all, const std::string& e
 
 /// Describes an option that is a field of a struct which all entries share: the key of a recipe at
 /// `path`, with the entry's default.
-RecipeKey shared_option(const Form& form, const std::string& path, const std::string& entry,
-                        const config::Entry& option) {
+RecipeKey shared_option(const Form& form, const std::string& path, const NamedEntry& entry,
+                        const Names& known, const config::Entry& option) {
   RecipeKey key = recipe_key(path + '.' + option.key);
-  key.path = std::string(form.key) + '.' + entry + '.' + option.key;
+  key.meaning = meaning_for(entry.name, known, key.meaning);
+  key.path = std::string(form.key) + '.' + entry.name + '.' + option.key;
   const std::string own = default_text(option.value);
   if (!own.empty()) key.default_value = own;
   return key;
@@ -133,7 +170,7 @@ EntryKind sharing_kind_of(const Form& form, const Registry& all,
     NamedEntry entry{.name = info.name, .summary = info.summary};
     for (const auto& option : info.defaults.entries) {
       if (option.key != "options") {
-        entry.options.push_back(shared_option(form, path(info.name), info.name, option));
+        entry.options.push_back(shared_option(form, path(info.name), entry, all.names(), option));
         continue;
       }
       for (const auto& own : option.value.entries)
@@ -150,6 +187,14 @@ Node data_options(const std::string& name) {
   for (const auto& field : datasets::fields_of(name)) options.set(field, *standard.find(field));
   if (options.find("style")) options.set("style", Node::string(GeneratedDigits{}.style));
   return options;
+}
+
+/// Lists what a recipe can set: an entry of a program that has options of its own too gets none of
+/// them there.
+std::vector<EntryInfo> data_infos() {
+  std::vector<EntryInfo> all = datasets::registry().infos();
+  for (auto& info : all) info.defaults = data_options(info.name);
+  return all;
 }
 
 /// The classes have no default here: a recipe counts them in its data.
@@ -220,25 +265,46 @@ std::vector<std::string> from_kind(const std::string& path) {
   return parts;
 }
 
+/// Explains every entry of the name, or throws the ConfigError that names the nearest one. Unset:
+/// a key of a recipe is nearer.
+std::optional<std::string> explained_name(const std::vector<EntryKind>& kinds,
+                                          const std::string& name, size_t width) {
+  if (const EntryKind* kind = find_kind(kinds, name))
+    throw ConfigError("tare explain", "'" + name + "' is a kind of entries: `tare ls " +
+                                          kind->list + "` lists them, and `tare explain " +
+                                          kind->key + ".NAME` explains one");
+  std::string text;
+  Names entries, known;
+  for (const auto& kind : kinds)
+    for (const auto& entry : kind.entries) {
+      if (entry.name == name) text += explanation_of(kind, entry, width);
+      entries.push_back(entry.name);
+    }
+  if (!text.empty()) return text;
+  for (const auto& key : recipe_keys()) known.push_back(key.path);
+  known.insert(known.end(), entries.begin(), entries.end());
+  if (std::ranges::find(entries, nearest(name, known)) == entries.end()) return std::nullopt;
+  throw ConfigError("tare explain", "no key of a recipe and no entry is named '" + printable(name) +
+                                        "'" + did_you_mean(name, entries));
+}
+
 }  // namespace
 
 std::vector<EntryKind> entry_kinds() {
   const auto at = [](const char* path) { return [path](const std::string&) { return path; }; };
-  return {
-      kind_of({"callbacks", "callbacks", "callbacks=[", "]"}, callbacks::registry()),
-      kind_of({"collates", "collate", "data.collate="}, collates::registry()),
-      sharing_kind_of({"datasets", "data"}, datasets::registry(),
-                      config::with_shared(datasets::registry().infos(), data_options), at("data")),
-      kind_of({"executors", "executor"}, launch::executors::registry()),
-      kind_of({"losses", "loss", "loss="}, losses::registry()),
-      kind_of({"metrics", "metrics", "metrics=[", "]"}, metrics::registry()),
-      sharing_kind_of({"models", "model"}, models::registry(), model_infos(), at("model")),
-      sharing_kind_of({"optimizers", "optimizer"}, optimizers::registry(), optimizers::infos(),
-                      at("optimizer")),
-      kind_of({"pruners", "pruner"}, search::pruners::registry()),
-      kind_of({"samplers", "method"}, search::samplers::registry()),
-      schedules_kind(),
-      kind_of({"transforms", "transforms", "data.transforms=[", "]"}, transforms::registry())};
+  return {kind_of({"callbacks", "callbacks", "callbacks=[", "]"}, callbacks::registry()),
+          kind_of({"collates", "collate", "data.collate="}, collates::registry()),
+          sharing_kind_of({"datasets", "data"}, datasets::registry(), data_infos(), at("data")),
+          kind_of({"executors", "executor"}, launch::executors::registry()),
+          kind_of({"losses", "loss", "loss="}, losses::registry()),
+          kind_of({"metrics", "metrics", "metrics=[", "]"}, metrics::registry()),
+          sharing_kind_of({"models", "model"}, models::registry(), model_infos(), at("model")),
+          sharing_kind_of({"optimizers", "optimizer"}, optimizers::registry(), optimizers::infos(),
+                          at("optimizer")),
+          kind_of({"pruners", "pruner"}, search::pruners::registry()),
+          kind_of({"samplers", "method"}, search::samplers::registry()),
+          schedules_kind(),
+          kind_of({"transforms", "transforms", "data.transforms=[", "]"}, transforms::registry())};
 }
 
 std::string option_name(const RecipeKey& option) {
@@ -247,8 +313,9 @@ std::string option_name(const RecipeKey& option) {
 
 std::optional<std::string> entry_explanation(const std::string& path, size_t width) {
   const std::vector<std::string> parts = from_kind(path);
-  if (parts.size() != 2 && parts.size() != 3) return std::nullopt;
+  if (parts.empty() || parts.size() > 3) return std::nullopt;
   const auto kinds = entry_kinds();
+  if (parts.size() == 1) return explained_name(kinds, parts[0], width);
   const EntryKind* kind = find_kind(kinds, parts[0]);
   return kind == nullptr ? std::nullopt : explained(*kind, parts, width);
 }

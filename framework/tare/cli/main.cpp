@@ -3,6 +3,7 @@
 
 #include <cerrno>
 #include <filesystem>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -19,7 +20,8 @@ int execute_predict(int argc, char** argv) {
   const auto program =
       std::filesystem::read_symlink("/proc/self/exe").parent_path() / "tare-predict";
   std::vector<char*> arguments(argv + 1, argv + argc);
-  arguments[0] = const_cast<char*>(program.c_str());
+  std::string called = "tare predict";  // what the help says
+  arguments[0] = called.data();
   arguments.push_back(nullptr);
   ::execv(program.c_str(), arguments.data());
   throw tare::IoError("tare predict", program.string(), errno);

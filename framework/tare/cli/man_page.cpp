@@ -53,7 +53,8 @@ std::string man_overview(const std::vector<Command>& commands, const std::string
 }
 
 std::string man_page(const Command& command, const std::string& version) {
-  std::string text = head("tare-" + command.name, command.summary, usage(command), version);
+  std::string text = head("tare-" + command.name, command.summary,
+                          usage(command, "tare " + command.name), version);
   if (!command.actions.empty()) text += ".SH ACTIONS\n";
   for (const auto& [name, meaning] : command.actions) text += man_item(name, meaning + ".");
   text += ".SH OPTIONS\n";

@@ -213,12 +213,12 @@ int predict(const Request& request) {
 
 }  // namespace
 
-int predict_program(int argc, char** argv) {
+int predict_program(int argc, char** argv, const std::string& called) {
   ignore_file_limit_signal();
   try {  // not bound_spinning(): executing anew would double the start of so short a program
     const Arguments arguments = parse(predict_command(), argc, argv);
     if (arguments.has("help")) {
-      return std::fputs(help(predict_command(), width_for(std::cout)).c_str(), stdout) < 0
+      return std::fputs(help(predict_command(), width_for(std::cout), called).c_str(), stdout) < 0
                  ? kIo
                  : kSuccess;
     }

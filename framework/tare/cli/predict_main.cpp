@@ -1,4 +1,9 @@
 // tare-predict: links what predicting needs and nothing else.
+#include <filesystem>
+
 #include "tare/cli/predict.h"
 
-int main(int argc, char** argv) { return tare::cli::predict_program(argc, argv); }
+int main(int argc, char** argv) {
+  const auto called = std::filesystem::path(argc > 0 ? argv[0] : "tare-predict").filename();
+  return tare::cli::predict_program(argc, argv, called.string());
+}

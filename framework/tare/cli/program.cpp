@@ -2,7 +2,9 @@
 #include "tare/cli/program.h"
 
 #include <exception>
+#include <filesystem>
 #include <iostream>
+#include <string>
 
 #include "tare/base/signals.h"
 #include "tare/cli/command.h"
@@ -17,8 +19,10 @@ using namespace cli;
 
 int dispatch(int argc, char** argv) {
   const std::string_view name = argc > 1 ? argv[1] : "";
+  const std::string program =
+      argc > 0 ? std::filesystem::path(argv[0]).filename().string() : "tare";
   if (name.empty() || name == "--help" || name == "-h" || name == "help") {
-    (name.empty() ? std::cerr : std::cout) << overview(width_for(std::cout));
+    (name.empty() ? std::cerr : std::cout) << overview(width_for(std::cout), program);
     return name.empty() ? kBadInput : kSuccess;
   }
   if (name == "--version") {
@@ -26,10 +30,11 @@ int dispatch(int argc, char** argv) {
     return kSuccess;
   }
   const Command& command = find_command(std::string(name));
-  if (command.run == nullptr) return predict_program(argc - 1, argv + 1);
+  const std::string called = program + ' ' + command.name;
+  if (command.run == nullptr) return predict_program(argc - 1, argv + 1, called);
   const Arguments arguments = parse(command, argc - 1, argv + 1);
   if (arguments.has("help")) {
-    std::cout << help(command, width_for(std::cout));
+    std::cout << help(command, width_for(std::cout), called);
     return kSuccess;
   }
   bound_spinning(argv);

@@ -23,6 +23,15 @@ Rule one_of(std::vector<std::string> names) {
 Rule one_of(std::initializer_list<const char*> names) {
   return one_of(std::vector<std::string>(names.begin(), names.end()));
 }
+Rule entry_of(std::vector<std::string> names) {
+  return {.kind = Rule::Kind::one_of, .names = std::move(names), .open = true};
+}
+
+std::string listed_entries(const std::vector<std::string>& names) {
+  return listed(names) +
+         "; a name that a program of yours adds is known to that program only: call it in place of "
+         "tare";
+}
 
 Visitor& Visitor::add(Field field) {
   fields_.push_back(std::move(field));
@@ -73,7 +82,9 @@ std::string number_problem(const Rule& rule, double value) {
 void check_scalar(const Rule& rule, const Node& node) {
   if (rule.kind == Rule::Kind::one_of) {
     if (std::find(rule.names.begin(), rule.names.end(), node.text) != rule.names.end()) return;
-    refuse_name(node, rule.names);
+    if (!rule.open) refuse_name(node, rule.names);
+    throw ConfigError(node.source, "", "is not known" + did_you_mean(node.text, rule.names),
+                      listed_entries(rule.names), describe(node));
   }
   const auto value = node.quoted ? std::nullopt : as_number(node.text);
   const std::string problem = value ? number_problem(rule, *value) : "";

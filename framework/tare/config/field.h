@@ -46,6 +46,7 @@ struct Rule {
   Kind kind = Kind::any;             ///< `any`: every value is allowed
   double low = 0, high = 0;          ///< limits; `low` alone but for `between`
   std::vector<std::string> names{};  ///< allowed words, of `one_of`
+  bool open = false;                 ///< the names are of a registry, to which a program may add
   bool takes_null = false;           ///< null is read as an empty text
 };
 [[nodiscard]] Rule at_least(double low);              ///< allows numbers >= low
@@ -57,6 +58,12 @@ struct Rule {
 [[nodiscard]] Rule one_of(std::initializer_list<const char*> names);
 /// Allows one of the words, in upper or lower case.
 [[nodiscard]] Rule one_of(std::vector<std::string> names);
+/// Allows the name of an entry of a registry, in upper or lower case.
+[[nodiscard]] Rule entry_of(std::vector<std::string> names);
+
+/// Returns the names of a registry as what is allowed, with what to do where a program of the
+/// user's own adds the name that is missing: only that program knows it.
+[[nodiscard]] std::string listed_entries(const std::vector<std::string>& names);
 
 /// Holds the functions that read, write and check a value through a void*; made by type_of().
 struct Type {

@@ -82,8 +82,18 @@ void refuse_entry(const std::string& kind, const Choice& choice,
   const std::string problem = "is no " + kind + did_you_mean(choice.name, names);
   const Source& place = choice.options.source;
   if (place.file.empty() && !choice.flat)  // of a name given in code, which has no place
-    throw ConfigError(kind, "name", problem, listed(names), choice.name);
-  throw ConfigError(place, choice.flat ? "type" : "", problem, listed(names), choice.name);
+    throw ConfigError(kind, "name", problem, listed_entries(names), choice.name);
+  throw ConfigError(place, choice.flat ? "type" : "", problem, listed_entries(names), choice.name);
+}
+
+ConfigError unknown_entry(std::string_view where, const std::string& kind, const std::string& name,
+                          const std::vector<std::string>& names, const std::string& field) {
+  const std::string allowed = listed_entries(names);
+  return ConfigError(
+             where, "",
+             "no " + kind + " is named '" + printable(name) + "'" + did_you_mean(name, names),
+             allowed, "")
+      .about(field.empty() ? kind : field, allowed, name);
 }
 
 }  // namespace tare::config

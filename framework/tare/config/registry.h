@@ -68,6 +68,13 @@ void visit_fields(auto&, NoOptions&) {}
 [[noreturn]] void refuse_entry(const std::string& kind, const Choice& choice,
                                const std::vector<std::string>& names);
 
+/// Returns the ConfigError for a name given in code: "[loss] no loss is named 'mze' (did you mean
+/// "mse"?); allowed: l1, mse; ...". `field`: see ConfigError::field(); empty: `kind`.
+[[nodiscard]] ConfigError unknown_entry(std::string_view where, const std::string& kind,
+                                        const std::string& name,
+                                        const std::vector<std::string>& names,
+                                        const std::string& field = {});
+
 template <class Signature>
 class Registry;
 

@@ -24,16 +24,18 @@ namespace {
 
 Kind kind_of(const std::string& name) {
   if (registry().contains(name)) return registry().make(name);
-  const std::string near = nearest(name, names());
-  throw ConfigError("data.make", "name",
-                    "is no data set" + (near.empty() ? "" : ", did you mean " + near + "?"),
-                    "one of `tare ls datasets`", name);
+  throw ConfigError("data.make", "name", "is no data set" + did_you_mean(name, names()),
+                    config::listed_entries(names()), name);
 }
 
-const std::vector<std::string>& fields_of_all() {
-  static const std::vector<std::string> names{"size",  "count", "seed",     "train",
-                                              "valid", "test",  "stratify", "transforms"};
-  return names;
+/// Returns what the kind takes; lists of options and their check have it from here.
+std::vector<std::string> taken_by(const Kind& kind) {
+  std::vector<std::string> taken = kind.fields;
+  if (kind.images) taken.emplace_back("size");
+  for (const char* of_all : {"count", "seed", "train", "valid", "test", "stratify"})
+    taken.emplace_back(of_all);
+  if (kind.images) taken.emplace_back("transforms");
+  return taken;
 }
 
 std::string value_text(const DataOptions& options, const std::string& field) {
@@ -49,13 +51,9 @@ std::string value_text(const DataOptions& options, const std::string& field) {
 
 // A field that belongs to another data set would be ignored without a word.
 void check_fields(const Kind& kind, const DataOptions& given) {
-  const auto& of_all = fields_of_all();
-  const auto takes = [&](const std::string& field) {
-    return field == "name" || std::ranges::find(of_all, field) != of_all.end() ||
-           std::ranges::find(kind.fields, field) != kind.fields.end();
-  };
+  const std::vector<std::string> taken = taken_by(kind);
   for (const auto& field : config::changed_fields(given))
-    if (!takes(field))
+    if (field != "name" && std::ranges::find(taken, field) == taken.end())
       throw ConfigError("data.make", field, "is not taken by the data set " + given.name, "omit it",
                         value_text(given, field));
 }
@@ -181,11 +179,7 @@ Registry& registry() {
 
 std::vector<std::string> names() { return registry().names(); }
 
-std::vector<std::string> fields_of(const std::string& name) {
-  std::vector<std::string> fields = kind_of(name).fields;
-  fields.insert(fields.end(), fields_of_all().begin(), fields_of_all().end());
-  return fields;
-}
+std::vector<std::string> fields_of(const std::string& name) { return taken_by(kind_of(name)); }
 
 void check(const DataOptions& options) {
   config::validate(options, "data.make");

@@ -110,12 +110,14 @@ struct Found {
 
 /// Describes a kind of data set.
 struct Kind {
-  /// The names of the DataOptions that it takes, besides name, size, count, seed, train, valid,
-  /// test, stratify and transforms. Others are refused.
+  /// The names of the DataOptions that it takes, besides name, count, seed, train, valid, test and
+  /// stratify, and those that `images` is for. Others are refused.
   std::vector<std::string> fields{};
   /// Reads or generates the data set; `network` is whether it may download. Throws ConfigError,
   /// IoError, FormatError.
   std::function<Found(const DataOptions& options, bool network)> make{};
+  /// The samples may be images, which `size` and `transforms` change; false: both are refused.
+  bool images = true;
 };
 
 /// Holds the data sets by name. A program adds its own:

@@ -97,7 +97,7 @@ void add_text_folder(Registry& all) {
   all.add("text_folder",
           "reads a folder of text files as bytes, with one subfolder a class, or without labels",
           [] {
-            return Kind{{"folder", "length", "collate"}, texts};
+            return Kind{.fields = {"folder", "length", "collate"}, .make = texts, .images = false};
           });
 }
 

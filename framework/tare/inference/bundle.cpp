@@ -355,6 +355,10 @@ void check_bundle(const BundleManifest& manifest) {
 void write_bundle(const std::filesystem::path& path, const BundleManifest& manifest,
                   const std::vector<NamedTensor>& tensors) {
   check(manifest);
+  if (!path.has_filename())  // before its folders are made
+    throw ConfigError(kWrite, "'" + printable(path.string(), 1000) +
+                                  "' names a folder: give the name of a file, such as " +
+                                  printable((path / "model.tare").string(), 1000));
   // On the host, because they are hashed before they are written: the manifest precedes the data.
   std::vector<NamedTensor> host;
   host.reserve(tensors.size());
@@ -374,8 +378,8 @@ Bundle open_bundle(const std::filesystem::path& path) {
   if (unknown.empty()) return bundle;
   throw FormatError(kOpen, path.string(), "transforms",
                     "this program has no transform '" + printable(unknown.front()) +
-                        "'; add it to transforms::registry(), as the program did that wrote the "
-                        "bundle");
+                        "': call the program that wrote the bundle in place of tare, or add it to "
+                        "transforms::registry() as that program does");
 }
 
 Bundle open_to_describe(const std::filesystem::path& path) {

@@ -137,7 +137,7 @@ std::string labels_text(std::vector<std::string> labels) {
 void add_summary(Page& out, const BundleManifest& m, int64_t weights) {
   const std::string name =
       m.model.name.empty() ? "a model outside the registry" : printable(m.model.name);
-  add_line(out, "model", name + ", " + format_count(weights) + " weights");
+  add_line(out, "model", name + ", " + format_count(weights) + " weights (parameters and buffers)");
   add_line(out, "input", input_text(m));
   const auto classes = class_count(m);
   add_line(out, "classes", (classes ? format_count(*classes) : "unknown") + labels_text(m.labels));
@@ -213,7 +213,8 @@ void inspect_checkpoint(Page& out, const std::filesystem::path& path) {
   try {
     const auto loaded = checkpoint::load(path);
     add_title(out, path, "checkpoint, verified");
-    add_line(out, "model", format_count(elements(loaded.model, path)) + " weights");
+    add_line(out, "model",
+             format_count(elements(loaded.model, path)) + " weights (parameters and buffers)");
     add_progress(out, loaded.state);
     add_line(out, "written by",
              "Tare " + printable(loaded.tare_version) + ", LibTorch " +

@@ -6,17 +6,15 @@
 #include <ATen/ops/empty.h>
 #include <c10/core/InferenceMode.h>
 
-#include "tare/base/bytes.h"
+#include "tare/memory/request_text.h"
 
 namespace tare {
 namespace {
 
 std::string oom_message(c10::Device device, int64_t asked, int64_t allocated,
                         std::optional<int64_t> budget, const std::string& advice) {
-  std::string text = "[memory.allocate] out of memory on " + device.str() + ": asked " +
-                     format_bytes(asked) + " with " + format_bytes(allocated) + " allocated";
-  if (budget) text += " of a budget of " + format_bytes(*budget);
-  return text + "; " +
+  return "[memory.allocate] out of memory on " + device.str() + ": " +
+         memory::request_text(asked, allocated, budget) + "; " +
          (advice.empty() ? "raise the budget, or take a smaller batch or model" : advice);
 }
 

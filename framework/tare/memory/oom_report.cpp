@@ -12,6 +12,7 @@
 #include "tare/memory/backend.h"
 #include "tare/memory/host_allocator.h"
 #include "tare/memory/phase.h"
+#include "tare/memory/request_text.h"
 
 namespace tare::memory {
 
@@ -160,10 +161,8 @@ std::string OutOfMemoryReport::advice() const {
 }
 
 std::string OutOfMemoryReport::str() const {
-  std::string text = "out of memory on " + device.str() + " in phase " + phase + ": asked " +
-                     format_bytes(asked_bytes) + " with " + format_bytes(snapshot.allocated_bytes) +
-                     " allocated";
-  if (budget_bytes) text += " of a budget of " + format_bytes(*budget_bytes);
+  std::string text = "out of memory on " + device.str() + " in phase " + phase + ": " +
+                     request_text(asked_bytes, snapshot.allocated_bytes, budget_bytes);
   text += '\n' + snapshot.str(5);
   if (fitting_batch) text += advice() + '\n';
   return text;

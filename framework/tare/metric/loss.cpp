@@ -320,7 +320,7 @@ std::vector<double> balanced(const at::Tensor& labels, int64_t classes) {
 ResolvedLoss resolve(const Loss& loss) {
   if (const auto* name = std::get_if<std::string>(&loss)) {
     if (!losses::registry().contains(*name))
-      throw unknown_name("loss", "loss", *name, loss_names());
+      throw config::unknown_entry("loss", "loss", *name, loss_names());
     const Loss named = losses::registry().make({.name = *name, .options = loss.options});
     if (const auto* own = std::get_if<std::string>(&named))
       return resolve_kind(*std::ranges::find(kinds(), *own, &Kind::name), named.options);

@@ -92,7 +92,7 @@ MetricState::MetricState(const Metric& metric) {
 
 void MetricState::use_name(const config::Choice& choice) {
   if (!metrics::registry().contains(choice.name))
-    throw unknown_name("metric", "metric", choice.name, metric_names(), "metrics");
+    throw config::unknown_entry("metric", "metric", choice.name, metric_names(), "metrics");
   const Metric named = metrics::registry().make(choice);
   if (const auto* own = std::get_if<std::string>(&named)) return use_kind(*own);
   use_function(named);

@@ -26,7 +26,11 @@ std::string described(const at::Tensor& tensor) {
 // A checkpoint is a folder, and its weights are a file in it.
 void check_is_file(const std::filesystem::path& path) {
   std::error_code ignored;
-  if (!std::filesystem::is_directory(path, ignored)) return;
+  const auto status = std::filesystem::status(path, ignored);
+  if (!std::filesystem::exists(status) || std::filesystem::is_regular_file(status)) return;
+  if (!std::filesystem::is_directory(status))
+    throw ConfigError(kMake, "weights", "is a pipe or a device, and no file",
+                      "a safetensors file or a bundle (.tare)", path.string());
   const auto inside = path / "model.safetensors";
   const bool checkpoint = std::filesystem::is_regular_file(inside, ignored);
   throw ConfigError(kMake, "weights", "is a folder",

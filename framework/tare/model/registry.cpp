@@ -59,8 +59,13 @@ void add(Registry& all, Family family) {
 void add(Family family) { add(registry(), std::move(family)); }
 
 void add(const std::string& name, std::function<Model(int64_t classes)> factory) {
+  add(name, "computes what the program has added", std::move(factory));
+}
+
+void add(const std::string& name, std::string summary,
+         std::function<Model(int64_t classes)> factory) {
   add(Family{.name = name,
-             .summary = "computes what the program has added",
+             .summary = std::move(summary),
              .sample_shape = {},
              .options = {},
              .head = "",
@@ -71,7 +76,7 @@ void add(const std::string& name, std::function<Model(int64_t classes)> factory)
 
 Family family(const std::string& name) {
   if (registry().contains(name)) return registry().make(name);
-  throw unknown_name("models.make", "model", name, names());
+  throw config::unknown_entry("models.make", "model", name, names());
 }
 
 std::vector<std::string> names() { return registry().names(); }

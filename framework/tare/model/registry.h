@@ -77,7 +77,11 @@ using Registry = config::Registry<Family()>;
 void add(Family family);
 /// Adds a family to this registry. The files of models/ call it, while registry() is being filled.
 void add(Registry& all, Family family);
-/// Registers a factory whose only option is `classes`.
+/// Registers a factory whose only option is `classes`; `summary` is its line in `tare ls models`,
+/// a verb first and without a full stop.
+void add(const std::string& name, std::string summary,
+         std::function<Model(int64_t classes)> factory);
+/// Registers it with a summary that says only that a program has added it.
 void add(const std::string& name, std::function<Model(int64_t classes)> factory);
 
 /// Throws the ConfigError that make() would throw for the name and the options, without building.

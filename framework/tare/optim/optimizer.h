@@ -149,7 +149,7 @@ struct OptimizerOptions {
   bool operator==(const OptimizerOptions&) const = default;
 };
 void visit_fields(auto& visit, OptimizerOptions& o) {
-  visit("kind", o.kind, config::one_of(optimizer_kinds()));
+  visit("kind", o.kind, config::entry_of(optimizer_kinds()));
   visit("lr", o.lr, config::above(0));
   visit("weight_decay", o.weight_decay, config::at_least(0));
   visit("momentum", o.momentum, config::between(0, 0.9999999));

@@ -103,7 +103,7 @@ struct Schedule {
   void check() const;
 };
 void visit_fields(auto& visit, Schedule& s) {
-  visit("kind", s.kind, config::one_of(schedules::registry().names()));
+  visit("kind", s.kind, config::entry_of(schedules::registry().names()));
   visit("warmup", s.warmup, config::between(0, 0.9999999));
   visit("final_factor", s.final_factor, config::between(0, 1));
   visit("one_cycle", s.one_cycle);

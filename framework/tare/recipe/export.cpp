@@ -157,8 +157,8 @@ BundleExport from_checkpoint(const RecipeOptions& recipe, const fs::path& path, 
 /// Throws ConfigError for a folder, and for the name of a file that a run writes in its folder.
 void check_target(const fs::path& to) {
   const std::string text = '\'' + printable(to.string(), 1000) + '\'';
-  if (fs::is_directory(to))
-    throw ConfigError(kExport, text + " is a folder: give the name of a file, such as " +
+  if (fs::is_directory(to) || !to.has_filename())
+    throw ConfigError(kExport, text + " names a folder: give the name of a file, such as " +
                                    printable((to / "model.tare").string(), 1000));
   fs::path name = fs::weakly_canonical(to), folder = name.parent_path();
   while (!holds_recipe_of_run(folder) && folder.has_relative_path()) {

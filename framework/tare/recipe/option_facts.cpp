@@ -47,7 +47,10 @@ OptionFacts facts_of(const OptionProbe& refusal) {
   const auto word = refusal(Node::string("?"));
   OptionFacts facts{.type = type_of(refusal, word), .range = range_of(refusal)};
   if (facts.type == "true or false") facts.words = {"true", "false"};
-  if (wants_a_name(word)) facts.words = parts_of(word->allowed(), ',');
+  if (wants_a_name(word)) {
+    const std::string names = word->allowed();  // behind a semicolon: what else to do
+    facts.words = parts_of(names.substr(0, names.find(';')), ',');
+  }
   return facts;
 }
 

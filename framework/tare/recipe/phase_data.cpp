@@ -271,10 +271,13 @@ void make_for(const RecipeOptions& recipe, const DataFacts& data,
     const bool given = !recipe.model.options.sample_shape.empty();
     if (given || (!error.field().empty() && error.field() != "sample_shape"))
       throw error.within("model", recipe.file.place("model." + error.field()));
+    const bool of_shape = !error.field().empty() && !error.allowed().empty();
     refuse(recipe, "model.name",
            "cannot be made for samples of shape " + c10::str(at::IntArrayRef(data.sample_shape)) +
-               ": " + error.what(),
-           "other options of the model, another model, or other data", "");
+               ": " + (of_shape ? "the sample_shape " + error.problem() : error.what()),
+           of_shape ? "data whose shape is " + error.allowed() + ", or another model"
+                    : "other options of the model, another model, or other data",
+           of_shape ? recipe.model.name : "");
   }
 }
 

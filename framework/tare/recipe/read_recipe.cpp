@@ -256,7 +256,7 @@ class Checker {
   void known(const std::string& name, const std::vector<std::string>& names,
              const std::vector<std::string>& keys) const {
     if (std::ranges::find(names, name) != names.end()) return;
-    fail(keys, "is not known" + did_you_mean(name, names), listed(names), name);
+    fail(keys, "is not known" + did_you_mean(name, names), config::listed_entries(names), name);
   }
 
   [[noreturn]] void fail(const std::vector<std::string>& keys, const std::string& problem,
@@ -309,7 +309,9 @@ RecipeOptions read_recipe(const std::filesystem::path& file,
   const Source place = model ? model->source : root.source;
   recipe.file = RecipeFile(std::move(root));
   Checker(recipe).check();
-  if (!has_model) throw ConfigError(place, "model.name", "is missing", listed(models::names()), {});
+  if (!has_model)
+    throw ConfigError(place, "model.name", "is missing", config::listed_entries(models::names()),
+                      {});
   return recipe;
 }
 

@@ -19,32 +19,77 @@ int64_t least(const std::vector<MemoryPlan>& phases, int64_t MemoryPlan::*figure
   return result;
 }
 
-std::string refusal(const RecipeOptions& recipe, const RecipePlan& plan) {
-  const auto phase =
-      std::ranges::find_if(plan.phases, [](const MemoryPlan& p) { return p.known() && !p.runs(); });
-  std::string text = "[recipe.plan] phase '" + printable(phase->name) + "' with batch " +
-                     std::to_string(phase->batch) + " does not fit " + plan.device +
-                     ", which has " + format_bytes(plan.capacity_bytes) + ": it needs ";
-  const int64_t needed = phase->start_bytes + phase->peak_bytes;
-  text += needed > plan.capacity_bytes ? format_bytes(needed) + ", in " + phase->at
-                                       : "more than that in " + phase->at;
-  if (phase->start_bytes >= plan.capacity_bytes)
-    text += "; its weights and what is kept with them take " + format_bytes(phase->start_bytes) +
+using Phases = std::vector<size_t>;  // their numbers
+
+Phases unfit_phases(const RecipePlan& plan) {
+  Phases unfit;
+  for (size_t i = 0; i < plan.phases.size(); ++i)
+    if (plan.phases[i].known() && !plan.phases[i].runs()) unfit.push_back(i);
+  return unfit;
+}
+
+std::string title_of(const MemoryPlan& phase) {
+  return "phase '" + printable(phase.name) + "' with batch " + std::to_string(phase.batch);
+}
+
+bool has_batch(const MemoryPlan& phase) {
+  return phase.largest_batch > 0 || phase.largest_micro_batch > 0;
+}
+
+/// Returns " needs 99.6 KiB, in backward, sum", and which batch fits.
+std::string need_of(const MemoryPlan& phase, int64_t capacity) {
+  const int64_t needed = phase.start_bytes + phase.peak_bytes;
+  std::string text = " needs " + (needed > capacity ? format_bytes(needed) + ", in " + phase.at
+                                                    : "more than that in " + phase.at);
+  if (phase.start_bytes >= capacity)
+    text += "; its weights and what is kept with them take " + format_bytes(phase.start_bytes) +
             " alone, so no batch fits";
-  else if (phase->largest_batch == 0 && phase->largest_micro_batch == 0)
+  else if (!has_batch(phase))
     text += "; no batch fits";
-  if (phase->largest_batch > 0)
-    text += "; the largest batch that fits is " + std::to_string(phase->largest_batch);
-  if (phase->largest_micro_batch > 0)
-    text += "; micro_batch: auto would take parts of " + std::to_string(phase->largest_micro_batch);
-  const std::string batch = samples_path(recipe, static_cast<size_t>(phase - plan.phases.begin()));
-  const std::string place = recipe.file.place(batch).str();
-  if (recipe.file.has(batch)) text += "; " + batch + " stands at " + printable(place);
-  const bool some_batch = phase->largest_batch > 0 || phase->largest_micro_batch > 0;
+  if (phase.largest_batch > 0)
+    text += "; the largest batch that fits is " + std::to_string(phase.largest_batch);
+  if (phase.largest_micro_batch > 0)
+    text += "; micro_batch: auto would take parts of " + std::to_string(phase.largest_micro_batch);
+  return text;
+}
+
+/// Returns the keys that set the batches of the phases, each once.
+std::vector<std::string> batch_keys(const RecipeOptions& recipe, const Phases& phases) {
+  std::vector<std::string> keys;
+  for (const size_t phase : phases) {
+    const std::string key = samples_path(recipe, phase);
+    if (std::ranges::find(keys, key) == keys.end()) keys.push_back(key);
+  }
+  return keys;
+}
+
+std::string advice_for(const RecipeOptions& recipe, const RecipePlan& plan, const Phases& unfit) {
+  const auto keys = batch_keys(recipe, unfit);
+  std::string text;
+  for (const auto& key : keys)
+    if (recipe.file.has(key))
+      text += "; " + key + " stands at " + printable(recipe.file.place(key).str());
+  const bool some_batch =
+      std::ranges::all_of(unfit, [&](size_t phase) { return has_batch(plan.phases[phase]); });
   return text +
-         (some_batch ? "; set a lower " + batch + " or a smaller model"
+         (some_batch ? "; set a lower " + listed(keys) + " or a smaller model"
                      : "; set a smaller model or a higher budget") +
          ", or run with --no-plan";
+}
+
+std::string refusal(const RecipeOptions& recipe, const RecipePlan& plan) {
+  const Phases unfit = unfit_phases(plan);
+  const bool one = unfit.size() == 1;
+  std::string text = "[recipe.plan] " +
+                     (one ? title_of(plan.phases[unfit.front()]) + " does not fit "
+                          : std::to_string(unfit.size()) + " phases do not fit ") +
+                     plan.device + ", which has " + format_bytes(plan.capacity_bytes) + ": ";
+  for (const size_t i : unfit) {
+    const MemoryPlan& phase = plan.phases[i];
+    text += (i == unfit.front() ? "" : "; ") + (one ? "it" : title_of(phase)) +
+            need_of(phase, plan.capacity_bytes);
+  }
+  return text + advice_for(recipe, plan, unfit);
 }
 
 /// The checkpoints that callbacks save are in a plan; the rest of what they do is not.

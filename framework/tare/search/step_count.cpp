@@ -15,7 +15,7 @@ void from_node(const Node& node, StepCount& value) {
   if (node.kind == Kind::scalar && node.text == "auto") return;
   if (node.kind == Kind::scalar && !node.quoted) value.steps = config::as_integer(node.text);
   if (value.steps.value_or(0) < 1)
-    throw ConfigError(node.source, "", "must be auto or a number of steps, at least 1", "",
+    throw ConfigError(node.source, "", "must be auto or a number of epochs, at least 1", "",
                       config::describe(node));
 }
 

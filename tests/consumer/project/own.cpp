@@ -101,7 +101,8 @@ void add_to_recipes() {
                                    [] { return tare::Added{std::make_shared<Negative>()}; });
   tare::collates::registry().add("last_bytes", "the last byte of each text",
                                  [] { return tare::Collate(last_bytes); });
-  tare::models::add("row_line", [](int64_t classes) { return Line(16, classes); });
+  tare::models::add("row_line", "classifies pictures of rows by one linear layer",
+                    [](int64_t classes) { return Line(16, classes); });
   tare::models::add("byte_line", [](int64_t classes) { return Line(1, classes); });
   tare::losses::registry().add("halved", "half of the cross-entropy",
                                [] { return tare::Loss(halved, "softmax"); });
