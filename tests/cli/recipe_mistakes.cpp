@@ -129,7 +129,7 @@ std::vector<Mistake> mistakes_in_names() {
       recipe("WidthThatOverflows", changed("hidden: [8]", "hidden: [9223372036854775807]"),
              {"bad.yaml:5:29: model.hidden.0 must be "}),
       recipe("ASweep", "recipe: tiny.yaml\nparameters: {batch: [1, 2]}\n",
-             {"bad.yaml:1:9: 'bad.yaml' is a sweep", "type `tare sweep run bad.yaml`"}),
+             {"bad.yaml:1:9: 'bad.yaml' is a sweep", "`tare sweep plan bad.yaml` plans its runs"}),
       recipe(
           "ExportOverTheReport", changed("export: tiny.tare", "export: report.json"),
           {"bad.yaml:8:9: export would be written to 'report.json' in the run's folder, which is "

@@ -274,12 +274,14 @@ TEST_F(PredictProgram, TakesRowsOfFeatures) {
   EXPECT_NEAR(json.at(0).at("values").at(1).get<float>(), model.forward(row)[0][1].item<float>(),
               1e-5);
   EXPECT_THAT(predict("values.tare rows.csv").output, HasSubstr("rows.csv:2: "));
-  overwrite(dir_ / "wrong.csv", "1 2 3\n1 2\n1 2 x\n1 2 3\n");
-  const Outcome wrong = predict("classes.tare wrong.csv");
+  overwrite(dir_ / "wrong.csv", "1 2 3\n1 2\n1 2 x\n1 2 3\n1 2 nan\n1 2 1e39\n");
+  const Outcome wrong = predict("classes.tare --json wrong.csv");
   EXPECT_EQ(wrong.code, 2);
   EXPECT_THAT(wrong.output, HasSubstr("line 2: has 2 numbers, the model takes 3"));
   EXPECT_THAT(wrong.output, HasSubstr("line 3: has 'x' where a number is needed"));
-  EXPECT_THAT(wrong.output, HasSubstr("wrong.csv:4: "));
+  EXPECT_THAT(wrong.output, HasSubstr("line 5: has 'nan', which is no finite float32 number"));
+  EXPECT_THAT(wrong.output, HasSubstr("line 6: has '1e39', which is no finite float32 number"));
+  EXPECT_THAT(predict("classes.tare wrong.csv").output, HasSubstr("wrong.csv:4: "));
   EXPECT_EQ(predict("classes.tare .").code, 2);
 }
 

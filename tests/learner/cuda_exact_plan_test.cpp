@@ -163,6 +163,21 @@ TEST_F(ExactPlan, OfSixteenBitsWithALargeWeight) {
   }
 }
 
+TEST_F(ExactPlan, OfFrozenWeightsOfEightBits) {
+  const int64_t capability = backend_->traits().planner->capability;
+  options_.frozen_weights = "fp8";
+  for (const auto& name : kModels) {
+    if (model(name).blocks().empty()) continue;
+    for (const char* precision : {"fp32", "bf16", "fp16", "bf16-true"}) {
+      if (name == "gpt" && capability >= 90 && precision != std::string("fp32")) continue;
+      options_.precision = precision;
+      Learner made = learner(name);
+      made.freeze();
+      expect_exact(made, name + " frozen in fp8, computed in " + precision);
+    }
+  }
+}
+
 TEST_F(ExactPlan, OfBatchesThatAreCopiedAhead) {
   options_.workers = 2;
   for (const auto& name : kModels) {

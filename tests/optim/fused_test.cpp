@@ -166,6 +166,43 @@ TEST(FusedOptimizer, StepsParametersOfSeveralTypes) {
   EXPECT_NEAR((bias - net->fc->bias).mean().item<double>(), 1e-2, 1e-6);
 }
 
+class SixteenBits : public ::testing::TestWithParam<OptimizerOptions> {};
+
+/// Returns how far five steps move a weight of many elements, which begins at 1.
+torch::Tensor moved(const OptimizerOptions& options, c10::ScalarType type) {
+  torch::nn::Linear layer(torch::nn::LinearOptions(50, 8).bias(false));
+  layer->to(type);
+  const c10::NoGradGuard no_grad;
+  torch::Tensor& weight = layer->weight;
+  weight.fill_(1);
+  const auto optimizer = make_optimizer(options, make_groups(Model(layer), options));
+  for (int step = 0; step < 5; ++step) {
+    weight.mutable_grad() = torch::linspace(0.5, 1.5, 400).view({8, 50}).to(type);
+    optimizer->step();
+  }
+  return (1 - weight.to(torch::kFloat)).detach();
+}
+
+TEST_P(SixteenBits, StepAsFloat32ButForRounding) {
+  const torch::Tensor expected = moved(GetParam(), torch::kFloat);
+  EXPECT_GT(expected.min().item<float>(), 0.05F) << "each element moves";
+  EXPECT_TRUE(torch::allclose(moved(GetParam(), torch::kBFloat16), expected, 0.1, 0.02));
+  EXPECT_TRUE(torch::allclose(moved(GetParam(), torch::kHalf), expected, 0.02, 0.003));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Of, SixteenBits,
+    ::testing::Values(OptimizerOptions{.kind = "sgd", .lr = 0.1, .momentum = 0},
+                      OptimizerOptions{.kind = "sgd", .lr = 0.05},
+                      OptimizerOptions{.kind = "sgd", .lr = 0.05, .nesterov = true},
+                      OptimizerOptions{.kind = "adam", .lr = 0.05},
+                      OptimizerOptions{.kind = "adamw", .lr = 0.05},
+                      OptimizerOptions{.kind = "nadam", .lr = 0.05},
+                      OptimizerOptions{.kind = "rmsprop", .lr = 0.05},
+                      OptimizerOptions{.kind = "adagrad", .lr = 0.05},
+                      OptimizerOptions{.kind = "adadelta", .lr = 1, .eps = 0.01}),
+    [](const auto& options) { return options.param.kind + "_" + std::to_string(options.index); });
+
 TEST(FusedOptimizer, MomentumMayComeAndGo) {
   Net net = make_net();
   const auto optimizer = make_for(net, options("sgd", 0.01, 0, 0));

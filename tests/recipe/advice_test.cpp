@@ -27,6 +27,7 @@ void add_slow_adam() {
         .momentum = 0.9,
         .beta2 = 0.999,
         .eps = 1e-8,
+        .weight_decay = false,
         .make = [](const OptimizerOptions& o, std::vector<ParameterGroup> groups, bool tensors) {
           return make_optimizer({.kind = "adam", .lr = o.lr}, std::move(groups), tensors);
         }};

@@ -62,7 +62,7 @@ std::string page_of(const std::string& word) {
 
 int completion_command(const Arguments& arguments) {
   std::cout << completion(arguments.positional().front(), commands(), settings(),
-                          options_of_entries());
+                          options_of_entries(), program_invocation_short_name);
   return kSuccess;
 }
 

@@ -1,6 +1,9 @@
 // Writes the completion scripts of bash, zsh and fish.
 #include "tare/cli/completion.h"
 
+#include <algorithm>
+#include <cctype>
+
 #include "tare/base/error.h"
 #include "tare/cli/placeholder.h"
 
@@ -329,16 +332,39 @@ std::string fish(const std::vector<Command>& commands, const std::vector<Setting
   return text;
 }
 
+void replace(std::string& text, const std::string& old, const std::string& by) {
+  for (size_t at = 0; (at = text.find(old, at)) != std::string::npos; at += by.size())
+    text.replace(at, old.size(), by);
+}
+
+/// Returns the script for a program of another name, whose functions are not those of tare.
+std::string for_program(std::string script, const std::string& program) {
+  if (program == "tare") return script;
+  std::string id = program;
+  std::ranges::replace_if(
+      id, [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
+  for (const char* place : {"complete -F _tare ", "complete -c ", "#compdef ", "compdef _tare ",
+                            "completion for ", "made by: "})
+    replace(script, std::string(place) + "tare", place + program);
+  replace(script, "_tare", "_" + id);
+  return script;
+}
+
 }  // namespace
 
 std::string completion(const std::string& shell, const std::vector<Command>& commands,
                        const std::vector<Setting>& settings,
-                       const std::vector<std::string>& options_of_entries) {
-  if (shell == "bash") return bash(commands, settings, options_of_entries);
-  if (shell == "zsh") return zsh(commands, settings, options_of_entries);
-  if (shell == "fish") return fish(commands, settings, options_of_entries);
-  throw ConfigError("tare completion",
-                    "no completion for '" + printable(shell) + "'; allowed: bash, zsh, fish");
+                       const std::vector<std::string>& options_of_entries,
+                       const std::string& program) {
+  using Script = decltype(&bash);
+  const Script script = shell == "bash"   ? &bash
+                        : shell == "zsh"  ? &zsh
+                        : shell == "fish" ? &fish
+                                          : nullptr;
+  if (script == nullptr)
+    throw ConfigError("tare completion",
+                      "no completion for '" + printable(shell) + "'; allowed: bash, zsh, fish");
+  return for_program(script(commands, settings, options_of_entries), program);
 }
 
 }  // namespace tare::cli

@@ -9,6 +9,7 @@
 
 #include "tare/base/error.h"
 #include "tare/cli/program.h"
+#include "tare/config/field.h"
 #include "tare/runtime/exit_code.h"
 #include "tare/runtime/threads.h"
 
@@ -37,5 +38,6 @@ int main(int argc, char** argv) {
       return tare::report_error(std::current_exception());
     }
   }
+  tare::config::hint_at_own_programs();
   return tare::run_program(argc, argv);
 }

@@ -133,8 +133,8 @@ class Samples {
   /// sequences.
   [[nodiscard]] bool is_padded(const char* name) const {
     const auto& more = manifest().more_inputs;
-    const bool varies = inputs_.predictor.sample_kind() == SampleKind::tokens ||
-                        any_size(manifest()).size() == 1;
+    const bool varies =
+        inputs_.predictor.sample_kind() == SampleKind::tokens || any_size(manifest()).size() == 1;
     return more.size() == 1 && varies && more.front().name == name;
   }
   /// Whether the second input is the length of the first, as the data set's collate adds it.

@@ -27,10 +27,17 @@ Rule entry_of(std::vector<std::string> names) {
   return {.kind = Rule::Kind::one_of, .names = std::move(names), .open = true};
 }
 
+namespace {
+bool hints_at_own_programs = false;
+}
+
+void hint_at_own_programs() { hints_at_own_programs = true; }
+
 std::string listed_entries(const std::vector<std::string>& names) {
-  return listed(names) +
-         "; a name that a program of yours adds is known to that program only: call it in place of "
-         "tare";
+  return listed(names) + (hints_at_own_programs
+                              ? "; a name that a program of yours adds is known to that program "
+                                "only: call it in place of tare"
+                              : "");
 }
 
 Visitor& Visitor::add(Field field) {

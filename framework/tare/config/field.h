@@ -61,8 +61,12 @@ struct Rule {
 /// Allows the name of an entry of a registry, in upper or lower case.
 [[nodiscard]] Rule entry_of(std::vector<std::string> names);
 
-/// Returns the names of a registry as what is allowed, with what to do where a program of the
-/// user's own adds the name that is missing: only that program knows it.
+/// Lets listed_entries() say what to do where a program of the user's own adds the name that is
+/// missing. For the programs `tare` and `tare-predict`, which know Tare's entries alone; they call
+/// it before anything else.
+void hint_at_own_programs();
+
+/// Returns the names of a registry as what is allowed.
 [[nodiscard]] std::string listed_entries(const std::vector<std::string>& names);
 
 /// Holds the functions that read, write and check a value through a void*; made by type_of().

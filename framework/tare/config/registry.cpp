@@ -88,12 +88,11 @@ void refuse_entry(const std::string& kind, const Choice& choice,
 
 ConfigError unknown_entry(std::string_view where, const std::string& kind, const std::string& name,
                           const std::vector<std::string>& names, const std::string& field) {
-  const std::string allowed = listed_entries(names);
   return ConfigError(
              where, "",
              "no " + kind + " is named '" + printable(name) + "'" + did_you_mean(name, names),
-             allowed, "")
-      .about(field.empty() ? kind : field, allowed, name);
+             listed_entries(names), "")
+      .about(field.empty() ? kind : field, listed(names), name);
 }
 
 }  // namespace tare::config

@@ -45,7 +45,7 @@ class NewLines {
 };
 
 /// Writes one line for each event, "2026-11-22 09:30:00.000123: furcate] ...". The lines of a run's
-/// mem_trace stand behind one that names the run. Lines that a run prints while no process keeps
+/// mem_trace follow a line that names the run. Lines that a run prints while no process keeps
 /// the log are taken when the run ends, or is started again. A line that cannot be written or read
 /// is a warning.
 class RunLog {

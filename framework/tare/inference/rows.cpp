@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cmath>
 #include <map>
+#include <type_traits>
 #include <vector>
 
 #include "tare/base/error.h"
@@ -47,6 +48,9 @@ at::Tensor row_of(std::string_view line, at::ScalarType dtype, const LinePlace& 
       refuse(place, "has '" + printable(field, 40) + "' where a " +
                         (dtype == at::kLong ? "whole number is needed; --text reads a text"
                                             : "number is needed"));
+    if constexpr (std::is_floating_point_v<T>)
+      if (!std::isfinite(static_cast<float>(out[-1])))
+        refuse(place, "has '" + printable(field, 40) + "', which is no finite float32 number");
   }
   return row;
 }

@@ -32,8 +32,8 @@ std::string name_of(Precision precision) {
   return precision_names()[static_cast<size_t>(precision)];
 }
 
-bool is_first_warning(Precision precision) {
-  static std::array<std::atomic<bool>, 4> warned;
+/// Of the warnings for each precision, on the host or on cards.
+bool is_first(std::array<std::atomic<bool>, 4>& warned, Precision precision) {
   return !warned[static_cast<size_t>(precision)].exchange(true);
 }
 
@@ -68,19 +68,21 @@ std::string slow_precision(Precision precision) {
   if (memory::processor_computes(type)) return {};
   std::array<char, 32> factor{};
   std::snprintf(factor.data(), factor.size(), "%.1f", memory::product_time_ratio(type));
-  return "precision: " + name_of(precision) + " is slow here: this processor (" + memory::processor_name() +
-         ") has no instructions for " + c10::toString(type) + ", and a product of matrices takes " +
-         factor.data() +
+  return "precision: " + name_of(precision) + " is slow here: this processor (" +
+         memory::processor_name() + ") has no instructions for " + c10::toString(type) +
+         ", and a product of matrices takes " + factor.data() +
          " times as long as in float32 (measured); use fp32 unless memory matters more";
 }
 
 void warn_of_slow_precision(Precision precision) {
-  if (!memory::processor_computes(product_type(precision)) && is_first_warning(precision))
+  static std::array<std::atomic<bool>, 4> warned;
+  if (!memory::processor_computes(product_type(precision)) && is_first(warned, precision))
     log::warning(slow_precision(precision));
 }
 
 void warn_of_bfloat16_on_card(Precision precision, const std::string& card) {
-  if (product_type(precision) == c10::kBFloat16 && is_first_warning(precision))
+  static std::array<std::atomic<bool>, 4> warned;
+  if (product_type(precision) == c10::kBFloat16 && is_first(warned, precision))
     log::warning("precision: " + name_of(precision) + " is slow on " + card +
                  ": its compute capability is below 8.0, so it has no instructions for BFloat16; "
                  "use fp16, for which it has some, unless you need the range of bf16");

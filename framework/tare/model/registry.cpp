@@ -75,7 +75,11 @@ void add(const std::string& name, std::string summary,
 }
 
 Family family(const std::string& name) {
-  if (registry().contains(name)) return registry().make(name);
+  if (registry().contains(name)) {
+    Family found = registry().make(name);
+    found.name = name;
+    return found;
+  }
   throw config::unknown_entry("models.make", "model", name, names());
 }
 

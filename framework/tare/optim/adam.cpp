@@ -43,6 +43,7 @@ void add_adam(Registry& all) {
       .momentum = 0.9,
       .beta2 = 0.999,
       .eps = 1e-8,
+      .weight_decay = true,
       .make = [](const OptimizerOptions& options, std::vector<ParameterGroup> groups, bool) {
         return std::make_unique<Adam>(options, std::move(groups));
       }};

@@ -98,6 +98,7 @@ class ElementwiseOptimizer : public FusedOptimizer {
 /// Returns a kind of optimizer of the class Kind with these defaults.
 template <class Kind>
 [[nodiscard]] OptimizerKind elementwise_kind(OptimizerKind defaults) {
+  defaults.weight_decay = true;
   defaults.make = [](const OptimizerOptions& options, std::vector<ParameterGroup> groups,
                      bool with_tensors) {
     return std::make_unique<Kind>(options, std::move(groups), with_tensors);

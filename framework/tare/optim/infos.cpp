@@ -38,7 +38,8 @@ Node optimizer_options(const std::string& name) {
   const Node fields = config::to_node(standard);
   for (const auto& field : fields.entries) {
     const bool unset = field.value.kind != config::Kind::scalar;
-    if (unset || field.key == "kind") continue;
+    const bool decays = field.key == "weight_decay" || field.key == "decay_norm_and_bias";
+    if (unset || field.key == "kind" || (decays && !kind.weight_decay)) continue;
     if (field.key != "nesterov" || takes_nesterov(name, kind)) options.set(field.key, field.value);
   }
   return options;

@@ -105,6 +105,9 @@ struct OptimizerOptions;
 struct OptimizerKind {
   /// Holds the default of an option; no value: the kind does not take the option.
   std::optional<double> momentum{}, beta2{}, eps{};  ///< unset: no such option
+  /// Whether a step decays the weights by each group's weight_decay; false: neither weight_decay
+  /// nor decay_norm_and_bias is an option.
+  bool weight_decay = false;
   /// `with_tensors`: see make_optimizer(); a kind that computes in the same way everywhere ignores
   /// it.
   std::function<std::unique_ptr<Optimizer>(const OptimizerOptions&, std::vector<ParameterGroup>,

@@ -13,7 +13,8 @@ namespace {
 /// An unknown kind has nothing; config::validate refuses it.
 OptimizerKind kind_of(const OptimizerOptions& options) {
   const auto& all = optimizers::registry();
-  return all.contains(options.kind) ? all.make(options.kind, options.options) : OptimizerKind{};
+  return all.contains(options.kind) ? all.make(options.kind, options.options)
+                                    : OptimizerKind{.weight_decay = true};
 }
 
 }  // namespace
@@ -36,6 +37,12 @@ void check_optimizer(const OptimizerOptions& options) {
   check("momentum", options.momentum, has.momentum);
   check("beta2", options.beta2, has.beta2);
   check("eps", options.eps, has.eps);
+  const OptimizerOptions standard;
+  if (!has.weight_decay && options.weight_decay != standard.weight_decay)
+    check("weight_decay", options.weight_decay, std::nullopt);
+  if (!has.weight_decay && options.decay_norm_and_bias)
+    throw ConfigError("optimizer", "decay_norm_and_bias", "is not taken by " + options.kind,
+                      "omit it", "true");
   if (options.nesterov && (options.kind != "sgd" || momentum_of(options) <= 0))
     throw ConfigError("optimizer", "nesterov", "needs kind sgd and momentum > 0", "false", "true");
 }

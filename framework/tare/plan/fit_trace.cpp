@@ -326,6 +326,13 @@ void fit_epoch(LearnerState& state) {
   }
 }
 
+/// The data set is counted as in the ledger of a Learner.
+void note_data(const std::vector<at::Tensor>& data_set) {
+  Ledger ledger;
+  for (const at::Tensor& tensor : data_set) ledger.add(Category::other, "data set", tensor);
+  plan::note(ledger);
+}
+
 /// Runs from a new model to the end of an epoch, and marks the part that counts.
 void run_epoch(const PlanRequest& request, const FitShape& shape, const Splits& data,
                const LearnerOptions& options, LedgerAnnotator& noter, c10::DeviceType device) {
@@ -334,7 +341,8 @@ void run_epoch(const PlanRequest& request, const FitShape& shape, const Splits& 
   if (request.before) request.before(*state);
   plan::mark("begin");
   std::vector<c10::DataPtr> held;
-  (void)plan::play(request.data_set, held, device);
+  const std::vector<at::Tensor> data_set = plan::play(request.data_set, held, device);
+  note_data(data_set);
   if (request.set_up) request.set_up(*state);
   fit_epoch(*state);
   if (request.on_host() && request.saves_at_end)

@@ -219,7 +219,8 @@ class Planner {
       // A bound: half of the activations may stay, and other kernels may need no workspace.
       const int64_t gone =
           plan.categories[Category::activations] / 2 + plan.categories[Category::workspace];
-      plan.savings.push_back({"precision=bf16", plan.peak_bytes - gone, true});
+      if (gone < plan.peak_bytes)
+        plan.savings.push_back({"precision=bf16", plan.peak_bytes - gone, true});
     }
     std::erase_if(plan.savings, [&](const auto& s) { return s.peak_bytes >= plan.peak_bytes; });
     std::ranges::stable_sort(plan.savings, {}, &PlanSaving::peak_bytes);

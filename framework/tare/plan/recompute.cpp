@@ -137,6 +137,16 @@ void choose_recompute(PlanRequest& request, plan::Target target,
   if (request.on_host()) bound.options.precision = "fp32";  // 16-bit types take less there
   const int64_t batch = request.options.micro_batch.value_or(request.options.batch);
   const auto fit = [&] { return fits(bound, target, batch); };
+  const auto fits_with = [&](const std::vector<std::string>& blocks, int64_t samples) {
+    bound.options.recompute = blocks;
+    try {
+      return fits(bound, target, samples);
+    } catch (const c10::Error&) {  // out of memory, or an error that came before without a block
+      return false;
+    } catch (const plan::NotPlannable&) {
+      return false;
+    }
+  };
   std::string reason;
   try {
     if (room_bytes) target.capacity_bytes = start_bytes(bound, target, batch) + *room_bytes;
@@ -155,18 +165,12 @@ void choose_recompute(PlanRequest& request, plan::Target target,
   const auto first = [&](size_t blocks) {
     return std::vector(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(blocks));
   };
-  const size_t blocks = enough_of(order.size(), [&](size_t n) {
-    bound.options.recompute = first(n);
-    try {
-      return fit();
-    } catch (
-        const c10::Error&) {  // out of memory, or an error that was reported before without a block
-      return false;
-    } catch (const plan::NotPlannable&) {
-      return false;
-    }
-  });
-  request.options.recompute = first(blocks);
+  const auto chosen =
+      first(enough_of(order.size(), [&](size_t n) { return fits_with(first(n), batch); }));
+  // Where all blocks are not enough, the batch is divided; a block may take more for one sample
+  // than its activations.
+  const bool needs_parts = chosen.size() == order.size() && !fits_with(chosen, batch);
+  if (!needs_parts || fits_with(chosen, 1) || !fits_with({}, 1)) request.options.recompute = chosen;
 }
 
 }  // namespace tare

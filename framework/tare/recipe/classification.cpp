@@ -10,10 +10,9 @@ namespace tare {
 namespace {
 
 bool classifies(const Predictions& predictions, size_t classes) {
-  const at::Tensor &outputs = predictions.outputs, &targets = predictions.targets,
-                   &losses = predictions.losses;
+  const at::Tensor &outputs = predictions.outputs, &targets = predictions.targets;
   return classes >= 2 && classes <= kMostClasses && predictions.more_targets.empty() &&
-         outputs.defined() && targets.defined() && losses.defined() && outputs.dim() == 2 &&
+         outputs.defined() && targets.defined() && outputs.dim() == 2 &&
          outputs.size(1) == static_cast<int64_t>(classes) && targets.dim() == 1 &&
          targets.scalar_type() == at::kLong;
 }
@@ -34,6 +33,7 @@ std::optional<Classification> classification_of(const Predictions& predictions,
   for (int64_t i = 0; i < targets.size(0); ++i)
     if (known(targets[i]))
       ++result.counts[static_cast<size_t>(targets[i])][static_cast<size_t>(classes[i])];
+  if (!predictions.losses.defined()) return result;
   const at::Tensor order = at::argsort(predictions.losses, /*stable=*/true, 0, /*descending=*/true);
   for (int64_t i = 0; i < order.size(0) && result.worst.size() < kWorstSamples; ++i) {
     const int64_t index = order[i].item<int64_t>();

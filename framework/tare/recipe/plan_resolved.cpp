@@ -22,13 +22,16 @@
 namespace tare {
 namespace {
 
-/// Returns the allocations of reading the data: blocks that stay, and blocks that were freed
-/// meanwhile.
+/// Returns the allocations of reading the data: what stays, as one tensor of bytes, and what was
+/// freed meanwhile.
 plan::AllocationTrace reading_of(const OpenData& data) {
   plan::AllocationTrace work;
   const int64_t freed = data.peak_bytes - data.bytes;
-  for (const int64_t bytes : {data.bytes, freed})
-    if (bytes > 0) work.steps.push_back({.block = work.steps.size(), .bytes = bytes});
+  if (data.bytes > 0) {
+    work.results.push_back({.sizes = {data.bytes}, .strides = {1}, .type = at::kByte});
+    work.steps.push_back({.block = 0, .bytes = data.bytes, .result = 0});
+  }
+  if (freed > 0) work.steps.push_back({.block = work.steps.size(), .bytes = freed});
   if (freed > 0) work.steps.push_back({.block = work.steps.back().block});
   return work;
 }

@@ -183,7 +183,7 @@ class Checker {
              phase.load);
       }
       if (phase.lr) check_rate(*phase.lr, {"phases", index, "lr"});
-      if (!phase.best.empty()) known(phase.best, figures(), {"phases", index, "best"});
+      if (!phase.best.empty()) check_figure(phase.best, {"phases", index, "best"});
       at({"phases", index, "schedule"}, "phases." + index + ".schedule",
          [&] { phase.schedule.check(); });
       if (phase.save.empty()) continue;
@@ -193,6 +193,12 @@ class Checker {
   }
 
   using Keys = std::vector<std::string>;
+
+  void check_figure(const std::string& name, const std::vector<std::string>& keys) const {
+    const std::vector<std::string> names = figures();
+    if (std::ranges::find(names, name) == names.end())
+      fail(keys, "is no figure of this recipe" + did_you_mean(name, names), listed(names), name);
+  }
 
   [[nodiscard]] std::vector<std::string> figures() const {
     std::vector<std::string> all = chosen_metrics(recipe_);
@@ -278,7 +284,8 @@ void refuse_other_files(const config::Node& root, const std::filesystem::path& f
   if (!other || root.find("phases")) return;
   throw ConfigError(other->source, "",
                     std::string("'") + printable(file.string()) + "' is " + what +
-                        ", not a recipe: type `tare sweep run " + printable(file.string()) + "`");
+                        ", not a recipe: `tare sweep plan " + printable(file.string()) +
+                        "` plans its runs, and `tare sweep run` with the file starts them");
 }
 
 /// A key of a phase that stands at the level of the run is not merely unknown.

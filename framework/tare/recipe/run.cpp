@@ -364,13 +364,12 @@ class Runner {
   Evaluation evaluate(Learner& learner, Split split) {
     const DatasetPtr data = split == Split::test ? learner.data().test : learner.data().valid;
     const auto labels = data->labels();
-    const bool sorts = static_cast<bool>(tare::resolve(recipe_.learner.loss).per_sample);
+    const bool has_losses = static_cast<bool>(tare::resolve(recipe_.learner.loss).per_sample);
     const MemoryPlan* plan = plan_.of(recipe_.phases.size() - 1);
     const int64_t first = plan && plan->in_micro_batches ? plan->largest_validation_micro_batch : 0;
-    if (!sorts || labels.size() < 2 || labels.size() > kMostClasses)
-      return learner.validate(split, first);
+    if (labels.size() < 2 || labels.size() > kMostClasses) return learner.validate(split, first);
     EvaluatedPredictions both =
-        learner.evaluate(split, {.losses = true, .first_micro_batch = first});
+        learner.evaluate(split, {.losses = has_losses, .first_micro_batch = first});
     report_.classification = classification_of(both.predictions, labels);
     if (report_.classification) {
       add_names(*report_.classification, *data);

@@ -109,14 +109,14 @@ int64_t named_cards(std::string_view visible) {
   return count;
 }
 
-/// CUDA leaves out what it does not know in a list, and all behind it, without a word.
-void warn_of_cards_left_out() {
+/// CUDA ignores what it does not know in a list, and all behind it, without a word.
+void warn_of_ignored_cards() {
   const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES");
   const int64_t known = at::detail::getCUDAHooks().getNumGPUs();
   if (visible && named_cards(visible) > known)
     log::warning("CUDA_VISIBLE_DEVICES is '" + printable(visible) + "', of which CUDA takes " +
                  std::to_string(known) +
-                 " only: it knows no such card as the next one, and leaves out all behind it; give "
+                 " only: it knows no such card as the next one, and ignores all behind it; give "
                  "numbers from 0 or UUIDs as `nvidia-smi -L` prints them");
 }
 
@@ -144,7 +144,7 @@ bool load_cuda_plugin() {
   const auto open = reinterpret_cast<OpenPlugin>(dlsym(plugin, kOpenPluginName));
   if (!open) return refuse(kPluginFile + std::string(" is no plug-in; build again"));
   if (!finds_card()) return false;
-  warn_of_cards_left_out();
+  warn_of_ignored_cards();
   static Immortal<Services> services;
   if (open(kPluginVersion, *services) != kPluginVersion)
     return refuse(kPluginFile + std::string(" is of another version of Tare; build again"));

@@ -12,8 +12,8 @@ namespace tare {
 /// nothing to do or the program cannot be executed again.
 void bound_spinning(char** argv);
 inline constexpr const char* kSpinCount = "1000";  ///< what it sets
-/// Returns bounds spinning in the programs that this one will start: sets GOMP_SPINCOUNT in its
-/// environment. False where the user has set either.
+/// Bounds the spinning of the programs that this one will start: sets GOMP_SPINCOUNT in its
+/// environment. Returns false where the user has set either.
 bool bound_spinning_of_children();
 
 namespace runtime {
