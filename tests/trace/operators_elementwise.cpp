@@ -97,6 +97,8 @@ void add_elementwise(Cases& each) {
   each.function("bcast_mul", kRows, [](const Tensor& x) { return x * in({7, 1}); });
   each.function("bcast_div", kRows, [](const Tensor& x) { return x / in({12}); });
   each.function("sub_t", kRows, [](const Tensor& x) { return x - in({7, 12}); });
+  each.add("ge", [] { auto y = in({7, 12}).ge(0.5); });
+  each.add("le", [] { auto y = in({7, 12}).le(0.5); });
   each.function("maximum", kRows, [](const Tensor& x) { return torch::maximum(x, in({7, 12})); });
   each.function("minimum", kRows, [](const Tensor& x) { return torch::minimum(x, in({7, 12})); });
   each.function("lerp", kRows, [](const Tensor& x) { return torch::lerp(x, in({7, 12}), 0.3); });

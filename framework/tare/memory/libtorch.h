@@ -6,6 +6,7 @@
 #include <c10/core/DeviceType.h>
 #include <c10/util/intrusive_ptr.h>
 #include <torch/csrc/autograd/function.h>
+#include <torch/version.h>
 
 #include <cstddef>
 #include <memory>
@@ -36,5 +37,8 @@ inline const void* block_of(const std::pair<at::DataPtr, size_t>& memory) {
 /// The device whose state of autocast holds for meta tensors in a plan, because LibTorch has none
 /// for them. No build of LibTorch for the processors and cards that Tare knows has this device.
 inline constexpr c10::DeviceType kMetaAutocast = c10::DeviceType::IPU;
+
+/// Whether one_hot() finds the smallest and the greatest class at once.
+inline constexpr bool kOneHotFindsBoth = TORCH_VERSION_MINOR >= 15;
 
 }  // namespace tare::libtorch

@@ -42,7 +42,8 @@ std::string text_of(const c10::AcceleratorError& error) {
 
 int report_error(const std::exception_ptr& error, const std::string& file, int64_t line) {
   const auto show = [&](const std::string& message) {
-    const bool named = file.empty() || message.find(file) != message.npos;
+    // The name of standard input, "-", is in many a message.
+    const bool named = file.empty() || message.find(file == "-" ? "-:" : file) != message.npos;
     const std::string place = file + (line > 0 ? ':' + std::to_string(line) : "");
     log::error(named ? message : place + ": " + message);
   };

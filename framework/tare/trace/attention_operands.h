@@ -19,7 +19,7 @@ using Mask = std::optional<at::Tensor>;
 
 /// Whether tensors [batch, heads, time, features] and a mask are such as fused kernels take them.
 [[nodiscard]] bool can_be_fused(const at::Tensor& query, const at::Tensor& key,
-                             const at::Tensor& value, const Mask& mask);
+                                const at::Tensor& value, const Mask& mask);
 
 /// Returns the mask to be added to the scores; a boolean one becomes 0 where true, else -infinity.
 [[nodiscard]] Mask additive(const Mask& mask, const at::Tensor& query);

@@ -27,6 +27,7 @@
 #include <tuple>
 
 #include "tare/base/immortal.h"
+#include "tare/memory/libtorch.h"
 #include "tare/trace/blocks.h"
 #include "tare/trace/dispatch_key.h"
 #include "tare/trace/not_plannable.h"
@@ -115,7 +116,15 @@ Tensor one_hot(const Tensor& self, int64_t classes) {
   if (classes <= 0)
     throw NotPlannable("aten::one_hot", "reads the greatest class, and a plan has none",
                        "give the number of classes");
-  for (int i = 0; i < 2; ++i) hold_on_host(bytes_of(1, at::kLong)).clear();
+  const auto hold_class = [] { return hold_on_host(bytes_of(1, at::kLong)); };
+  if (libtorch::kOneHotFindsBoth) {
+    c10::DataPtr smallest = hold_class();
+    const c10::DataPtr greatest = hold_class();
+    smallest.clear();
+  } else {
+    hold_class().clear();
+    hold_class().clear();
+  }
   auto sizes = self.sizes().vec();
   sizes.push_back(classes);
   return fresh(sizes, self);

@@ -60,4 +60,11 @@ bool is_loss_gradient(const at::Tensor& operand) {
          torch::autograd::get_current_node()->name() == "BinaryCrossEntropyWithLogitsBackward0";
 }
 
+bool is_gradient_of_extreme() {
+  const auto node = torch::autograd::get_current_node();
+  if (!node) return false;
+  const std::string name = node->name();
+  return name == "MaximumBackward0" || name == "MinimumBackward0";
+}
+
 }  // namespace tare::plan

@@ -22,6 +22,10 @@ void stop_watching_nodes(uint64_t handle);
 /// device.
 [[nodiscard]] bool is_loss_gradient(const at::Tensor& operand);
 
+/// Whether the node of maximum() or minimum() is computed, whose formula fills in place unless a
+/// tensor is on the meta device (LibTorch 2.15; earlier ones fill in place there too).
+[[nodiscard]] bool is_gradient_of_extreme();
+
 /// Whether `operand` is a tensor that the formula of any gradient has made and alone holds; not in
 /// functions of the user's (torch::autograd::Function). `holders`: of the formula and the stack.
 [[nodiscard]] bool is_own_of_formula(const at::Tensor& operand, size_t holders = 2);

@@ -36,6 +36,11 @@ void overwriting(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack*
   torch::jit::drop(*stack, arguments - 1);
 }
 
+void masked_fill(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
+  if (!is_gradient_of_extreme()) return op.redispatchBoxed(keys, stack);
+  torch::jit::drop(*stack, op.schema().arguments().size() - 1);
+}
+
 // LibTorch's kernel continues with the one for two tensors.
 void with_number(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
   const auto operands = torch::jit::last(*stack, op.schema().arguments().size());
@@ -90,6 +95,7 @@ void add_pointwise_kernels(Kernels& kernels) {
   kernels.add_boxed<&overwriting<&sums_in_place>>("aten::add.Tensor");
   for (const auto* name : {"aten::sub.Tensor", "aten::mul.Tensor"})
     kernels.add_boxed<&overwriting<&is_loss_gradient>>(name);
+  kernels.add_boxed<&masked_fill>("aten::masked_fill.Scalar");
   for (const auto* name :
        {"aten::add_.Tensor", "aten::sub_.Tensor", "aten::mul_.Tensor", "aten::mul.out",
         "aten::div.Tensor", "aten::div_.Tensor", "aten::eq.Tensor", "aten::ne.Tensor",
