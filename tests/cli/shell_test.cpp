@@ -172,6 +172,18 @@ TEST_F(Completion, ZshKnowsKeysOfARecipeAndTheirValues) {
       << result.err;
 }
 
+TEST_F(Completion, OfAProgramWithAnotherNameLeavesTareAlone) {
+  const auto script = [](const char* shell) {
+    return cli::completion(shell, sample(), settings(), options_of_entries(), "my-own");
+  };
+  EXPECT_THAT(script("bash"), HasSubstr("complete -F _my_own my-own\n"));
+  EXPECT_THAT(script("zsh"), HasSubstr("#compdef my-own\n"));
+  EXPECT_THAT(script("zsh"), HasSubstr("compdef _my_own my-own;"));
+  EXPECT_THAT(script("fish"), HasSubstr("complete -c my-own -f\n"));
+  for (const char* shell : {"bash", "zsh", "fish"})
+    EXPECT_THAT(script(shell), Not(HasSubstr("_tare"))) << "functions of its own";
+}
+
 TEST_F(Completion, BashTakesAnOptionalValueBehindTheEqualSignOnly) {
   EXPECT_THAT(bash("tare go --resume ="), UnorderedElementsAre("new", "old"));
   EXPECT_THAT(bash("tare go --resume p"), UnorderedElementsAre("place", "place.yaml"));

@@ -46,9 +46,15 @@ TEST(Classification, IsNoneOfOtherOutputs) {
   Predictions regression = three();
   regression.targets = at::tensor({0.5F, 0.5F, 0.5F});
   EXPECT_FALSE(classification_of(regression, {"a", "b"}).has_value());
+}
+
+TEST(Classification, HasNoWorstSamplesWithoutLosses) {
   Predictions without = three();
   without.losses = at::Tensor();
-  EXPECT_FALSE(classification_of(without, {"a", "b"}).has_value());
+  const auto result = classification_of(without, {"cat", "dog"});
+  ASSERT_TRUE(result.has_value());
+  EXPECT_THAT(result->counts, ElementsAre(ElementsAre(1, 1), ElementsAre(0, 0)));
+  EXPECT_TRUE(result->worst.empty());
 }
 
 Classification of_first(int64_t samples) {

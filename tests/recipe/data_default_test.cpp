@@ -180,7 +180,7 @@ TEST(BestWeights, NeedAFigureThatThereIs) {
   RecipeOptions recipe = one_phase(folder);
   recipe.phases[0].best = "acuracy";
   EXPECT_THAT(refusal(recipe),
-              HasSubstr("phases.0.best is not known (did you mean \"accuracy\"?)"));
+              HasSubstr("phases.0.best is no figure of this recipe (did you mean \"accuracy\"?)"));
   recipe.phases[0].best = "accuracy";
   recipe.data.valid = 0;
   EXPECT_THAT(refusal(recipe), HasSubstr("phases.0.best needs a validation split"));

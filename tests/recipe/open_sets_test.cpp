@@ -353,6 +353,10 @@ TEST_F(OpenSets, AModelAnOptimizerAndAMetricHaveOptionsOfTheirOwn) {
               HasSubstr("model.options.scael is not a known key (did you mean \"scale\"?)"));
   EXPECT_THAT(refusal("optimizer.options={scael: 1}"),
               HasSubstr("optimizer.options.scael is not a known key (did you mean \"scale\"?)"));
+  EXPECT_THAT(refusal("optimizer.weight_decay=0.5"),
+              HasSubstr("weight_decay is not taken by scaled_signs"));
+  EXPECT_THAT(refusal("optimizer.decay_norm_and_bias=true"),
+              HasSubstr("decay_norm_and_bias is not taken by scaled_signs"));
   EXPECT_THAT(refusal("optimizer={kind: adam, options: {scale: 1}}"),
               HasSubstr("optimizer.options.scale is not a known key; there are no options"));
   EXPECT_THAT(refusal("model={name: mlp, options: {scale: 1}}"),

@@ -32,7 +32,7 @@ std::string name_of(Precision precision) {
   return precision_names()[static_cast<size_t>(precision)];
 }
 
-/// Of the warnings for each precision, on the host or on cards.
+/// Whether this is the first of the warnings for the precision, on the host or on cards.
 bool is_first(std::array<std::atomic<bool>, 4>& warned, Precision precision) {
   return !warned[static_cast<size_t>(precision)].exchange(true);
 }

@@ -75,7 +75,7 @@ void reduction(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* s
 }
 
 std::optional<ReductionForm> truth(const Tensor&) { return kTruth; }
-/// Of float32 and the 16-bit types alone.
+/// Returns the form for float32 and the 16-bit types alone.
 std::optional<ReductionForm> if_float(const Tensor& self, const ReductionForm& form) {
   return accumulated(self) == at::kFloat ? std::optional(form) : std::nullopt;
 }
