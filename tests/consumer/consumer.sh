@@ -117,7 +117,7 @@ data: {name: rows, transforms: [negative]}
 model: {name: row_line}
 loss: halved
 metrics: [accuracy, bright]
-optimizer: {kind: plain, weight_decay: 0}
+optimizer: plain
 callbacks: [{stop_after: {epochs: 6}}]
 phases: [{epochs: 9, lr: 0.5, schedule: square}]
 export: rows.tare

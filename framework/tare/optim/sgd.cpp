@@ -51,14 +51,15 @@ class Sgd final : public FusedOptimizer {
   // own.
   void launch(const ParameterGroup& g, FusedLists& lists) override {
     const at::Tensor& first = lists.parameters.front();
-    if (first.is_cpu() && first.element_size() == 2) return walk_all(g, lists);
+    if (first.dtype().itemsize() == 2 && first.is_cpu()) return walk_all(g, lists);
     at::_fused_sgd_(
         lists.parameters, lists.gradients, lists.buffers[0], g.weight_decay, g.momentum, g.lr,
         /*dampening=*/0, nesterov_ && g.momentum > 0, /*maximize=*/false, /*is_first_step=*/false);
   }
 
  private:
-  void walk_all(const ParameterGroup& g, const FusedLists& lists) const {
+  // Its frame stays out of a step of the kernel.
+  [[gnu::noinline]] void walk_all(const ParameterGroup& g, const FusedLists& lists) const {
     const auto& buffers = lists.buffers[0];
     AT_DISPATCH_REDUCED_FLOATING_TYPES(
         lists.parameters.front().scalar_type(), "optimizer.step", [&] {
