@@ -37,9 +37,9 @@ void check_optimizer(const OptimizerOptions& options) {
   check("momentum", options.momentum, has.momentum);
   check("beta2", options.beta2, has.beta2);
   check("eps", options.eps, has.eps);
-  const OptimizerOptions standard;
-  if (!has.weight_decay && options.weight_decay != standard.weight_decay)
-    check("weight_decay", options.weight_decay, std::nullopt);
+  const double decay = options.weight_decay;  // 0 is true of a kind without
+  if (!has.weight_decay && decay != 0 && decay != OptimizerOptions().weight_decay)
+    check("weight_decay", decay, std::nullopt);
   if (!has.weight_decay && options.decay_norm_and_bias)
     throw ConfigError("optimizer", "decay_norm_and_bias", "is not taken by " + options.kind,
                       "omit it", "true");
