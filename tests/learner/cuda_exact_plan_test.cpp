@@ -168,7 +168,8 @@ TEST_F(ExactPlan, OfFrozenWeightsOfEightBits) {
   options_.frozen_weights = "fp8";
   for (const auto& name : kModels) {
     if (model(name).blocks().empty()) continue;
-    for (const char* precision : {"fp32", "bf16", "fp16", "bf16-true"}) {
+    // Without values the gradients are not finite, which the scaler of fp16 refuses.
+    for (const char* precision : {"fp32", "bf16", "bf16-true"}) {
       if (name == "gpt" && capability >= 90 && precision != std::string("fp32")) continue;
       options_.precision = precision;
       Learner made = learner(name);
