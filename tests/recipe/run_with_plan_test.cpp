@@ -243,6 +243,28 @@ TEST(RunWithPlan, RecomputesAsFewBlocksAsTheBudgetAsksFor) {
   EXPECT_EQ(*phase.planned_peak_bytes, phase.peak_bytes);
 }
 
+TEST(RunWithPlan, RecomputesNothingWhereOnlySoPartsOfABatchFit) {
+  const TempDir folder;
+  RecipeOptions recipe = without_workers(folder);
+  recipe.model.name = "resnet9";
+  recipe.model.options = {.width = 8, .dropout = 0.2};
+  recipe.phases.resize(1);
+  recipe.learner.micro_batch = 1;
+  const auto needed = [&](const std::vector<std::string>& modules) {
+    recipe.learner.recompute = modules;
+    const MemoryPlan phase = plan_recipe(recipe, {.advice = false}).phases.at(0);
+    return phase.start_bytes + phase.peak_bytes;
+  };
+  const int64_t kept = needed({}), all = needed({"all"});
+  ASSERT_LT(kept, all) << "a block takes more for one sample than its activations";
+  recipe.learner.micro_batch = {};
+  recipe.learner.recompute = {"auto"};
+  memory::set_host_budget(memory::backend(c10::kCPU).usage().allocated_bytes + (kept + all) / 2);
+  const RunReport report = run_recipe(recipe, {.plan = true});
+  memory::set_host_budget({});
+  EXPECT_GT(report.phases.at(0).micro_batch, 0);
+}
+
 TEST(RunWithPlan, PeaksAsPlannedWithWhatSavesMemory) {
   const TempDir folder;
   const auto expect_planned = [&](const char* what, auto change) {

@@ -116,9 +116,9 @@ std::vector<std::string> candidates(const PlanRequest& request) {
   return request.model().blocks();
 }
 
-/// Returns how many blocks of `order`, from the first on, suffice to fit; all if even all do not.
-size_t enough_of(size_t all, const std::function<bool(size_t)>& fit) {
-  if (!fit(all)) return all;
+/// Returns how many blocks of `order`, from the first on, suffice to fit; unset if even all do not.
+std::optional<size_t> enough_of(size_t all, const std::function<bool(size_t)>& fit) {
+  if (!fit(all)) return std::nullopt;
   size_t enough = all, few = 0;  // the first `few` do not fit
   while (enough - few > 1) {
     const size_t middle = few + (enough - few) / 2;
@@ -165,12 +165,13 @@ void choose_recompute(PlanRequest& request, plan::Target target,
   const auto first = [&](size_t blocks) {
     return std::vector(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(blocks));
   };
-  const auto chosen =
-      first(enough_of(order.size(), [&](size_t n) { return fits_with(first(n), batch); }));
+  const auto enough = enough_of(order.size(), [&](size_t n) { return fits_with(first(n), batch); });
   // Where all blocks are not enough, the batch is divided; a block may take more for one sample
   // than its activations.
-  const bool needs_parts = chosen.size() == order.size() && !fits_with(chosen, batch);
-  if (!needs_parts || fits_with(chosen, 1) || !fits_with({}, 1)) request.options.recompute = chosen;
+  if (enough)
+    request.options.recompute = first(*enough);
+  else if (fits_with(order, 1) || !fits_with({}, 1))
+    request.options.recompute = order;
 }
 
 }  // namespace tare

@@ -16,7 +16,8 @@ inline constexpr size_t kWorstSamples = 12;
 
 /// Returns the classification; unset where the outputs are none into `labels`: outputs other than
 /// [samples, labels], targets other than one class a sample, fewer than two labels or more than
-/// kMostClasses. Without losses there are no worst samples. A target outside of the labels, such as -100, is not counted.
+/// kMostClasses. Without losses there are no worst samples. A target outside of the labels, such as
+/// -100, is not counted.
 [[nodiscard]] std::optional<Classification> classification_of(
     const Predictions& predictions, const std::vector<std::string>& labels);
 

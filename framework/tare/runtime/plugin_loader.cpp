@@ -16,6 +16,7 @@
 #include "tare/base/error.h"
 #include "tare/base/immortal.h"
 #include "tare/base/log.h"
+#include "tare/base/parts.h"
 #include "tare/memory/backend.h"
 #include "tare/memory/call_stack.h"
 #include "tare/memory/oom_report.h"
@@ -98,15 +99,9 @@ bool finds_card() {
 }
 
 /// Returns how many cards a setting of CUDA_VISIBLE_DEVICES names in front of "-1", which ends it.
-int64_t named_cards(std::string_view visible) {
-  int64_t count = 0;
-  while (!visible.empty()) {
-    const auto comma = visible.find(',');
-    if (visible.substr(0, comma) == "-1") break;
-    ++count;
-    visible.remove_prefix(comma == std::string_view::npos ? visible.size() : comma + 1);
-  }
-  return count;
+int64_t named_cards(const std::string& visible) {
+  const auto names = parts_of(visible, ',');
+  return std::ranges::find(names, "-1") - names.begin();
 }
 
 /// CUDA ignores what it does not know in a list, and all behind it, without a word.

@@ -23,7 +23,7 @@ void stop_watching_nodes(uint64_t handle);
 [[nodiscard]] bool is_loss_gradient(const at::Tensor& operand);
 
 /// Whether the node of maximum() or minimum() is computed, whose formula fills in place unless a
-/// tensor is on the meta device (LibTorch 2.15; earlier ones fill in place there too).
+/// tensor is on the meta device (LibTorch 2.15). Earlier versions of LibTorch always fill in place.
 [[nodiscard]] bool is_gradient_of_extreme();
 
 /// Whether `operand` is a tensor that the formula of any gradient has made and alone holds; not in

@@ -51,7 +51,7 @@ void note_sum_for_card(const Tensor& self, const c10::IValue& dims, c10::ScalarT
     note_for_card(self, dims_of(dims), {});
 }
 
-// What a thread of a card knows of its elements (ATen/native/cuda/Reduce*.cu).
+// The forms say what a thread of a card knows of its elements (ATen/native/cuda/Reduce*.cu).
 constexpr ReductionForm kTruth{.part_bytes = 1};                  // any and all
 constexpr ReductionForm kWithIndex{.part_bytes = 16};             // a value and where it is
 constexpr ReductionForm kMoments{.part_bytes = 16, .vector = 2};  // mean, squares and counts
@@ -64,7 +64,7 @@ std::vector<int64_t> dims_of(const c10::OperatorHandle& op, at::ArrayRef<c10::IV
   return {};
 }
 
-/// The parts of a reduction, in the form that `form_of` gives for the tensor; unset: not known.
+/// Notes a reduction in the form that `form_of` gives for the tensor; unset: it is not known.
 template <auto form_of>
 void reduction(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
   const auto operands = torch::jit::last(*stack, op.schema().arguments().size());
@@ -153,14 +153,19 @@ std::vector<int64_t> reduced(const Tensor& self, at::OptionalIntArrayRef dims, b
   return result;
 }
 
+/// Notes what a variance takes on a card.
+void note_variance(const Tensor& self, at::OptionalIntArrayRef dims) {
+  if (const auto form = if_float(self, kMoments))
+    note_for_card(self, dims.value_or(at::IntArrayRef()), *form);
+}
+
 /// Computes the variance; for that of all elements the host computes the mean first.
 Tensor variance(const Tensor& self, at::OptionalIntArrayRef dims, const std::optional<at::Scalar>&,
                 bool keep) {
   const auto sizes = reduced(self, dims, keep);
   Tensor result = fresh(sizes, self);
   if (sizes.empty() && self.is_contiguous() && !for_card()) const Tensor mean = self.mean();
-  if (accumulated(self) == at::kFloat)
-    note_for_card(self, dims.value_or(at::IntArrayRef()), kMoments);
+  note_variance(self, dims);
   return result;
 }
 
@@ -168,8 +173,7 @@ std::tuple<Tensor, Tensor> variance_and_mean(const Tensor& self, at::OptionalInt
                                              const std::optional<at::Scalar>&, bool keep) {
   const auto sizes = reduced(self, dims, keep);
   const Tensor variance = fresh(sizes, self), mean = fresh(sizes, self);
-  if (accumulated(self) == at::kFloat)
-    note_for_card(self, dims.value_or(at::IntArrayRef()), kMoments);
+  note_variance(self, dims);
   return {variance, mean};
 }
 
