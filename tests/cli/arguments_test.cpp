@@ -80,7 +80,7 @@ TEST(Arguments, RefusesWithTheReason) {
 TEST(Arguments, AnOptionWithAValueIsGivenOnce) {
   EXPECT_THAT(
       refused({"file", "--out", "a", "--out=b"}),
-      HasSubstr("--out is given twice; it takes one DIR, so give it once. See tare sample"));
+      HasSubstr("--out is given twice; it takes one DIR, so give it once; see tare sample"));
   EXPECT_THAT(refused({"file", "--resume", "--resume=auto", "--resume"}),
               HasSubstr("--resume is given 3 times; it takes one always|auto"));
   EXPECT_TRUE(parse({"file", "--quiet", "--quiet"}).has("quiet"));

@@ -87,6 +87,9 @@ std::vector<Mistake> mistakes_on_the_command_line() {
       override_with("ScheduleOfAnotherProgram", "phases.0.schedule=own", {kOfAnotherProgram}),
       override_with("CallbackOfAnotherProgram", "callbacks=[own]", {kOfAnotherProgram}),
       override_with("TransformOfAnotherProgram", "data.transforms=[own]", {kOfAnotherProgram}),
+      override_with(
+          "ShiftOutOfTheImage", "data.transforms=[{shift: {pixels: 16}}]",
+          {"pixels may move images of 16 x 16 out of themselves, got 16", "allowed: at most 15"}),
       override_with("SizeOfTexts", "data={name: text_folder, folder: ., size: 8}",
                     {"data.size is not taken by the data set text_folder, got 8"}),
       override_with("ModelThatTakesNoSuchSamples", "model=lstm",
@@ -94,7 +97,8 @@ std::vector<Mistake> mistakes_on_the_command_line() {
                      "allowed: data whose shape is a list of one number"}),
       {.name = "NameNearAnEntryToExplain",
        .arguments = {"explain", "lstmm"},
-       .pieces = {"no key of a recipe and no entry is named 'lstmm' (did you mean \"lstm\"?)"}},
+       .pieces =
+           {"no key of a recipe or sweep and no entry is named 'lstmm' (did you mean \"lstm\"?)"}},
       {.name = "KindToExplain",
        .arguments = {"explain", "pruner"},
        .pieces = {"'pruner' is a kind of entries: `tare ls pruners` lists them"}},
@@ -122,13 +126,13 @@ std::vector<Mistake> mistakes_on_the_command_line() {
                     {"an argument is longer than 4 KiB: 'name=xxx"}),
       {.name = "UnknownCommand",
        .arguments = {"rum", "tiny.yaml"},
-       .pieces = {"no command is named 'rum' (did you mean \"run\"?). See tare --help"}},
+       .pieces = {"no command is named 'rum' (did you mean \"run\"?); see tare --help"}},
       {.name = "CommandOf100Kilobytes",
        .arguments = {std::string(100'000, 'r')},
        .pieces = {"no command is named 'rrr"}},
       {.name = "UnknownOption",
        .arguments = {"run", "tiny.yaml", "--jsn", "a"},
-       .pieces = {"'--jsn' is no option (did you mean \"--json\"?). See tare run --help"}},
+       .pieces = {"'--jsn' is no option (did you mean \"--json\"?); see tare run --help"}},
       {.name = "OptionWithoutValue",
        .arguments = {"run", "tiny.yaml", "--json"},
        .pieces = {"json", "See tare run --help"}},
@@ -260,7 +264,8 @@ std::vector<Mistake> mistakes_in_data() {
           }),
       idx("LabelsOutOfRange",
           {"idx.yaml:5:8: model.classes cannot be counted: only 2 of the classes 0 to 255 have a "
-           "sample, got auto; allowed: the number of classes"},
+           "sample; where the highest label is a stray one, mend the data, got auto; allowed: the "
+           "number of classes"},
           [](const fs::path& f, const Made&) {
             std::string labels("\0\0\x08\x01\0\0\0\x3c", 8);
             write(f / "labels", labels + std::string(59, '\1') + '\xff');

@@ -34,6 +34,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::IsSupersetOf;
 using ::testing::Not;
+using ::testing::StartsWith;
 
 /// Holds the words of `tare ls` with what their registries hold.
 std::map<std::string, std::vector<config::EntryInfo>> registries() {
@@ -207,6 +208,13 @@ TEST(Entries, AreExplainedByTheirNameAlone) {
   EXPECT_FALSE(text("batchh").has_value()) << "a key is nearer";
 }
 
+TEST(Entries, KeysOfASweepAreExplainedToo) {
+  EXPECT_THAT(*cli::entry_explanation("trials", 80),
+              StartsWith("trials (of a sweep)\n  meaning  runs at most"));
+  EXPECT_THAT(*cli::entry_explanation("pruner.min_resource", 200), HasSubstr("default  auto\n"));
+  EXPECT_THROW((void)cli::entry_explanation("trails", 80), ConfigError) << "trials is nearer";
+}
+
 TEST(Entries, OfTextsTakeNoOptionsOfImages) {
   const auto kinds = cli::entry_kinds();
   const auto of = [&](const char* name) { return options_of(entry_of(kinds, "datasets", name)); };
@@ -276,6 +284,9 @@ TEST(Entries, OfAProgramAreExplainedWithOptionsOfTheirOwn) {
             "  type     a whole number\n"
             "  default  3\n"
             "  allowed  must be from 1 to 9\n");
+  EXPECT_EQ(cli::entry_explanation("model.options.depth", 80),
+            cli::entry_explanation("model.unet.depth", 80));
+  EXPECT_THROW((void)cli::entry_explanation("model.options.dept", 80), ConfigError);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <ATen/Parallel.h>
 #include <gmock/gmock.h>
 
+#include <cerrno>
 #include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -9,6 +10,7 @@
 
 #include "recipe/own_data.h"
 #include "recipe/tiny.h"
+#include "support/fault_file_system.h"
 #include "support/files.h"
 #include "tare/base/error.h"
 #include "tare/inference/predictor.h"
@@ -173,6 +175,36 @@ TEST(BestWeights, AreTheSameAfterAnInterrupt) {
   }
   (void)run_recipe(recipe, {.resume = Resume::always});
   EXPECT_TRUE(content_of(folder / "tiny/tiny.tare") == content_of(folder / "stopped/tiny.tare"));
+}
+
+// A sticky error is what a kill looks like from the disk.
+TEST(BestWeights, LeaveNoCheckpointWhereverTheEndOfARunIsCut) {
+  const auto recipe_in = [](const TempDir& folder) {
+    RecipeOptions recipe = one_phase(folder);
+    recipe.phases[0].best = "valid_loss";
+    return recipe;
+  };
+  int64_t calls = 0;
+  {
+    const TempDir folder;
+    const FaultFileSystem counted;
+    (void)run_recipe(recipe_in(folder));
+    calls = counted.count();
+  }
+  int cut = 0;
+  for (int64_t at = calls - 40; at <= calls; at += 4) {
+    const TempDir folder;
+    try {
+      const FaultFileSystem fault({.at = at, .error_number = EIO, .sticky = true});
+      (void)run_recipe(recipe_in(folder));
+    } catch (const IoError&) {
+      ++cut;
+    }
+    (void)run_recipe(recipe_in(folder), {.resume = Resume::automatic});
+    for (const auto& entry : fs::directory_iterator(folder / "tiny"))
+      EXPECT_FALSE(entry.is_directory()) << entry.path() << " after call " << at;
+  }
+  EXPECT_GT(cut, 5);
 }
 
 TEST(BestWeights, NeedAFigureThatThereIs) {

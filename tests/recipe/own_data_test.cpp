@@ -265,6 +265,24 @@ TEST(RunRecipe, OfAModelThatDoesNotTakeTheDataIsRefusedBeforeItMakesAFolder) {
   EXPECT_THAT(refusal(recipe, {.plan = true}), HasSubstr("model does not take the data: "));
 }
 
+TEST(RunRecipe, OfAModelThatDoesNotTakeTextsIsRefusedBeforeItMakesAFolder) {
+  const TempDir folder;
+  const OwnData own;
+  RecipeOptions recipe = tiny(folder);
+  recipe.phases.resize(1);
+  recipe.data = own.options("text_folder");
+  recipe.data.collate = config::Choice{.name = "pad"};
+  recipe.data.collate->options.set("with", config::Node::string("none"));
+  recipe.model = {.name = "gpt", .options = {.classes = 256, .sample_shape = {900}, .width = 8}};
+  recipe.model.options.heads = 2;
+  EXPECT_NE(refusal(recipe, {.plan = true}), "accepted");
+  recipe.model = {.name = "mlp"};
+  EXPECT_NE(refusal(recipe, {.plan = true}), "accepted");
+  recipe.model = {.name = "lstm"};
+  recipe.data.collate = config::Choice{.name = "stack"};  // texts of different length
+  EXPECT_NE(refusal(recipe, {.plan = true}), "accepted");
+}
+
 TEST(RunRecipe, RefusesASampleShapeThatIsNotThatOfTheData) {
   const TempDir folder;
   RecipeOptions recipe = tiny(folder);

@@ -201,6 +201,17 @@ TEST(RunFolder, AFolderUnderTheNameOfACheckpointIsNoCheckpoint) {
   }
 }
 
+TEST(RunFolder, ACheckpointWithoutAManifestIsNamedWhereTheRunCannotContinue) {
+  const TempDir folder;
+  request_interrupt();
+  ASSERT_EQ(run_recipe(one_phase(folder)).reason, StopReason::interrupted);
+  const bool first = fs::exists(folder / "tiny/autosave-0");
+  const fs::path checkpoint = folder / "tiny" / (first ? "autosave-0" : "autosave-1");
+  fs::remove(checkpoint / "manifest.json");
+  expect_refused(one_phase(folder), {.resume = Resume::always},
+                 checkpoint.string() + "' is no whole checkpoint, because its manifest.json");
+}
+
 TEST(RunFolder, AnUnfinishedRunWithAFolderOfOthersIsNotContinued) {
   const TempDir folder;
   request_interrupt();
@@ -260,6 +271,7 @@ TEST(RunFolder, AFolderThatAnotherProcessHasIsPassedUnlessItMustBeTaken) {
   fs::create_directories(folder / "tiny");
   const io::FolderLock lock(folder / "tiny");
   EXPECT_THROW((void)run_recipe(one_phase(folder), {.overwrite = true}), StateError);
+  EXPECT_THROW((void)run_recipe(one_phase(folder), {.resume = Resume::always}), StateError);
   EXPECT_EQ(run_recipe(one_phase(folder)).folder, folder / "tiny-2");
 }
 

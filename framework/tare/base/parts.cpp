@@ -1,4 +1,4 @@
-// Divides texts at a separator.
+// Divides texts at a separator, and replaces parts of them.
 #include "tare/base/parts.h"
 
 #include <sstream>
@@ -13,6 +13,12 @@ std::vector<std::string> parts_of(const std::string& text, char separator) {
     if (from != std::string::npos) parts.push_back(part.substr(from));
   }
   return parts;
+}
+
+std::string replaced(std::string text, const std::string& old, const std::string& by) {
+  for (size_t at = 0; (at = text.find(old, at)) != std::string::npos; at += by.size())
+    text.replace(at, old.size(), by);
+  return text;
 }
 
 }  // namespace tare

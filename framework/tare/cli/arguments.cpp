@@ -7,6 +7,7 @@
 #include <cxxopts.hpp>
 
 #include "tare/base/error.h"
+#include "tare/base/parts.h"
 #include "tare/base/table.h"
 #include "tare/cli/placeholder.h"
 #include "tare/config/override.h"
@@ -37,11 +38,9 @@ std::string usage(const Command& command, const std::string& called) {
 namespace {
 
 // The example with the command as it was called, "tare-predict" in place of "tare predict".
-std::string example_as(const std::string& called, const Command& command, std::string example) {
-  const std::string name = "tare " + command.name;
-  for (size_t at = 0; (at = example.find(name, at)) != std::string::npos; at += called.size())
-    example.replace(at, name.size(), called);
-  return example;
+std::string example_as(const std::string& called, const Command& command,
+                       const std::string& example) {
+  return replaced(example, "tare " + command.name, called);
 }
 
 }  // namespace
@@ -65,7 +64,7 @@ std::string help(const Command& command, size_t width, std::string called) {
 
 namespace {
 
-std::string see_help(const Command& command) { return ". See tare " + command.name + " --help"; }
+std::string see_help(const Command& command) { return "; see tare " + command.name + " --help"; }
 
 // `--name WORD` as `--name=WORD` where the option may stand bare and the word is one that it takes:
 // the parser would take it for an argument.

@@ -153,7 +153,7 @@ const Command& find_command(const std::string& name) {
     names.push_back(command.name);
   }
   throw ConfigError("tare", "no command is named '" + printable(name) + "'" +
-                                did_you_mean(name, names) + ". See tare --help");
+                                did_you_mean(name, names) + "; see tare --help");
 }
 
 std::string overview(size_t width, const std::string& program) {

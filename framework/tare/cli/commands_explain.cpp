@@ -1,7 +1,10 @@
 // `tare explain`: prints what a key of a recipe, or an option of what it names, means.
 #include <algorithm>
+#include <cerrno>  // program_invocation_short_name
 #include <iostream>
+#include <string>
 
+#include "tare/base/parts.h"
 #include "tare/base/terminal.h"
 #include "tare/cli/command.h"
 #include "tare/cli/entries.h"
@@ -19,7 +22,8 @@ int explain_command(const Arguments& arguments) {
   }
   if (arguments.positional().empty())
     for (const auto& key : recipe_keys()) text += explanation(key, width);
-  std::cout << text;
+  const std::string program = program_invocation_short_name;  // may be a user's own
+  std::cout << replaced(std::move(text), " tare run RECIPE", ' ' + program + " run RECIPE");
   return kSuccess;
 }
 

@@ -5,6 +5,7 @@
 #include <cctype>
 
 #include "tare/base/error.h"
+#include "tare/base/parts.h"
 #include "tare/cli/placeholder.h"
 
 namespace tare::cli {
@@ -332,11 +333,6 @@ std::string fish(const std::vector<Command>& commands, const std::vector<Setting
   return text;
 }
 
-void replace(std::string& text, const std::string& old, const std::string& by) {
-  for (size_t at = 0; (at = text.find(old, at)) != std::string::npos; at += by.size())
-    text.replace(at, old.size(), by);
-}
-
 /// Returns the script for a program of another name, whose functions are not those of tare.
 std::string for_program(std::string script, const std::string& program) {
   if (program == "tare") return script;
@@ -345,9 +341,8 @@ std::string for_program(std::string script, const std::string& program) {
       id, [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
   for (const char* place : {"complete -F _tare ", "complete -c ", "#compdef ", "compdef _tare ",
                             "completion for ", "made by: "})
-    replace(script, std::string(place) + "tare", place + program);
-  replace(script, "_tare", "_" + id);
-  return script;
+    script = replaced(std::move(script), std::string(place) + "tare", place + program);
+  return replaced(std::move(script), "_tare", "_" + id);
 }
 
 }  // namespace

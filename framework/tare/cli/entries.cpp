@@ -74,11 +74,16 @@ std::string meaning_for(const std::string& entry, const Names& known, const std:
   return meaning;
 }
 
+const std::vector<KeyText>& sweep_texts() {
+  static const std::vector<KeyText> texts = key_texts(kSweepsPage);
+  return texts;
+}
+
 /// Returns the text of an option, or of its key that all entries of the kind share.
 std::string meaning_of(const Form& form, const std::string& entry, const std::string& option) {
   static const std::vector<KeyText> texts = [] {
     auto all = key_texts(kRecipePage);
-    for (auto& text : key_texts(kSweepsPage)) all.push_back(std::move(text));
+    all.insert(all.end(), sweep_texts().begin(), sweep_texts().end());
     return all;
   }();
   const std::string key = std::string(form.key) + '.';
@@ -242,10 +247,24 @@ std::string explanation_of_option(const EntryKind& kind, const NamedEntry& entry
   refuse(kind.key + '.' + entry.name + " has no option", option, known);
 }
 
+/// Explains an option that entries of programs read themselves, by its path in a recipe: of
+/// "model.options.depth" that of each model with a depth of its own.
+std::optional<std::string> explained_own_option(const EntryKind& kind, const std::string& option,
+                                                size_t width) {
+  std::string text;
+  for (const auto& entry : kind.entries)
+    for (const auto& key : entry.options)
+      if (option_name(key) == option && !is_recipe_key(kind.key + '.' + option))
+        text += explanation(key, width);
+  return text.empty() ? std::nullopt : std::optional(text);
+}
+
 /// Explains `parts[0]`, the word of a kind, with the entry and the option that follow it.
 std::optional<std::string> explained(const EntryKind& kind, const std::vector<std::string>& parts,
                                      size_t width) {
   std::vector<std::string> known;
+  if (parts.size() == 3 && parts[1] == "options")
+    if (auto text = explained_own_option(kind, parts[2], width)) return text;
   for (const auto& entry : kind.entries) {
     if (entry.name == parts[1])
       return parts.size() == 2 ? explanation_of(kind, entry, width)
@@ -265,6 +284,15 @@ std::vector<std::string> from_kind(const std::string& path) {
   return parts;
 }
 
+std::optional<std::string> explained_sweep_key(const std::string& path, size_t width) {
+  const auto text = std::ranges::find(sweep_texts(), path, &KeyText::path);
+  if (text == sweep_texts().end()) return std::nullopt;
+  return explanation({.path = path + " (of a sweep)",
+                      .meaning = text->meaning,
+                      .default_value = text->default_value == "-" ? "" : text->default_value},
+                     width);
+}
+
 /// Explains every entry of the name, or throws the ConfigError that names the nearest one. Unset:
 /// a key of a recipe is nearer.
 std::optional<std::string> explained_name(const std::vector<EntryKind>& kinds,
@@ -281,11 +309,12 @@ std::optional<std::string> explained_name(const std::vector<EntryKind>& kinds,
       entries.push_back(entry.name);
     }
   if (!text.empty()) return text;
+  for (const auto& key : sweep_texts()) entries.push_back(key.path);
   for (const auto& key : recipe_keys()) known.push_back(key.path);
   known.insert(known.end(), entries.begin(), entries.end());
   if (std::ranges::find(entries, nearest(name, known)) == entries.end()) return std::nullopt;
-  throw ConfigError("tare explain", "no key of a recipe and no entry is named '" + printable(name) +
-                                        "'" + did_you_mean(name, entries));
+  throw ConfigError("tare explain", "no key of a recipe or sweep and no entry is named '" +
+                                        printable(name) + "'" + did_you_mean(name, entries));
 }
 
 }  // namespace
@@ -315,9 +344,12 @@ std::optional<std::string> entry_explanation(const std::string& path, size_t wid
   const std::vector<std::string> parts = from_kind(path);
   if (parts.empty() || parts.size() > 3) return std::nullopt;
   const auto kinds = entry_kinds();
-  if (parts.size() == 1) return explained_name(kinds, parts[0], width);
   const EntryKind* kind = find_kind(kinds, parts[0]);
-  return kind == nullptr ? std::nullopt : explained(*kind, parts, width);
+  if (kind != nullptr && parts.size() > 1)
+    if (auto text = explained(*kind, parts, width)) return text;
+  if (kind == nullptr || parts.size() > 1)
+    if (auto text = explained_sweep_key(path, width)) return text;
+  return parts.size() == 1 ? explained_name(kinds, parts[0], width) : std::nullopt;
 }
 
 }  // namespace tare::cli

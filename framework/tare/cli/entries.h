@@ -34,10 +34,11 @@ struct EntryKind {
 
 /// Returns what `tare explain` prints of an entry, "model.resnet9", or of its option,
 /// "model.resnet9.width", in lines of at most `width` columns. The list's word, "models.resnet9",
-/// and the recipe's path, "data.transforms.flip", are taken too, and "resnet9" alone. Unset: the
-/// path names no entry. Throws ConfigError, naming the nearest, for an unknown entry with an
-/// option, for an unknown option, and for a word that is nearest to an entry; for a kind without an
-/// entry it says how to list them.
+/// and the recipe's path, "data.transforms.flip" or "model.options.depth", are taken too, and
+/// "resnet9" alone, and a key of a sweep's file, "trials". Unset: the path names none of them.
+/// Throws ConfigError, naming the nearest, for an unknown entry with an option, for an unknown
+/// option, and for a word that is nearest to an entry; for a kind without an entry it says how to
+/// list them.
 [[nodiscard]] std::optional<std::string> entry_explanation(const std::string& path, size_t width);
 
 /// docs/sweeps.md, as it was when the program was built.

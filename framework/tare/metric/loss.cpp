@@ -386,8 +386,10 @@ void check_labels(const ResolvedLoss& loss, const LabelRange& labels, int64_t cl
   if (labels.high < labels.low || (labels.low >= 0 && labels.high < classes)) return;
   throw ConfigError("loss." + loss.name,
                     "the data has class labels " + std::to_string(labels.low) + " to " +
-                        std::to_string(labels.high) + ", the model has " + std::to_string(classes) +
-                        " outputs (labels 0 to " + std::to_string(classes - 1) +
+                        std::to_string(labels.high) + ", the model has " +
+                        (classes == 1 ? "1 output (label 0"
+                                      : std::to_string(classes) + " outputs (labels 0 to " +
+                                            std::to_string(classes - 1)) +
                         "); build the model with as many classes as the data has");
 }
 

@@ -9,6 +9,7 @@
 #include "tare/base/bytes.h"
 #include "tare/base/log.h"
 #include "tare/memory/backend.h"
+#include "tare/memory/oom.h"
 #include "tare/model/generators.h"
 
 namespace tare {
@@ -157,7 +158,7 @@ FitProbe::FitProbe(const PlanRequest& request) : request_(request) { require_roo
 FitProbe::Known FitProbe::probe(const FitShape& shape) const {
   Known known{.shape = shape};
   const auto at = [&](const Point& point) {
-    FitTrace real = trace_real_fit(request_, shape_at(shape, point));
+    FitTrace real = as_refused([&] { return trace_real_fit(request_, shape_at(shape, point)); });
     known.counted = real.counted;
     return std::move(real.trace);
   };
@@ -187,7 +188,7 @@ FitTrace FitProbe::whole_fit(const FitShape& shape, const Known& known) const {
                                  format_bytes(bytes) + " of " + format_bytes(available) +
                                  " that are free here",
                              "measure it by a run");
-  return trace_real_fit(request_, shape);
+  return as_refused([&] { return trace_real_fit(request_, shape); });
 }
 
 FitTrace FitProbe::of(int64_t batch, const PartSizes& parts) {
@@ -204,6 +205,34 @@ FitTrace FitProbe::of(int64_t batch, const PartSizes& parts) {
     if (auto trace = known->trace->at(point_of(shape))) return {*std::move(trace), known->counted};
   }
   return whole_fit(shape, *known);
+}
+
+std::optional<std::string> refusal_of(const PlanRequest& given) {
+  PlanRequest request = given;
+  request.machine = plan::Machine::host;
+  request.options.precision = "fp32";
+  const GeneratorScope keep(c10::kCPU);
+  const NoBudget unbounded;
+  const int64_t batch = request.options.batch;
+  const FitShape shape = shape_of(request, batch, {batch, batch});
+  std::optional<std::string> refused;
+  try {
+    require_room(request);
+    for (const FitShape& tried : {shape_at(shape, small(shape, 0)), shape}) {
+      try {
+        (void)trace_real_fit(request, tried);
+        return std::nullopt;
+      } catch (const ComputeError& error) {
+        refused = error.what();
+      }
+    }
+  } catch (const plan::NotPlannable& error) {
+    log::debug(std::string("the fit is not tried: ") + error.what());
+    return std::nullopt;
+  } catch (const OutOfMemory& error) {
+    log::debug(std::string("the fit is not tried whole: ") + error.what());
+  }
+  return refused;
 }
 
 }  // namespace tare

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "tare/plan/fit_trace.h"
@@ -26,6 +27,7 @@ class FitProbe {
   /// If their allocations are not affine in the numbers of samples, it does one fit with the
   /// numbers of samples asked for. Meanwhile the host has no budget, which is one for the fit and
   /// not for its plan. Throws NotPlannable if that fit may be too large for this host.
+  /// Throws c10::Error for what LibTorch refuses.
   [[nodiscard]] FitTrace of(int64_t batch, const PartSizes& parts);
 
  private:
@@ -41,5 +43,11 @@ class FitProbe {
   const PlanRequest& request_;
   std::vector<Known> known_;
 };
+
+/// Returns why the fit of the request cannot be done: what LibTorch refuses in its model, loss,
+/// metrics or optimizer when it is done on this host with few samples, and with whole batches too.
+/// 16-bit types are tried as float32, and a fit for a card is tried on the host. Unset: nothing is
+/// known against the fit, also where this host has too little memory to try.
+[[nodiscard]] std::optional<std::string> refusal_of(const PlanRequest& request);
 
 }  // namespace tare

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <deque>
-#include <exception>
 #include <numbers>
 
 #include "tare/base/error.h"
@@ -305,25 +304,20 @@ std::unique_ptr<LearnerState> planned_state(const PlanRequest& request, const Fi
   return state;
 }
 
-/// Fits one epoch. What LibTorch refuses is thrown as it is.
+/// Fits one epoch.
 void fit_epoch(LearnerState& state) {
   PlannedView view(state);
   FitPlan plan{.epochs = 1};
   plan.rates.assign(state.model.layer_groups().size(), state.base_rate());
   state.hold_frozen();
-  try {
-    FitLoop loop(state, view,
-                 {.work = {.plan = std::move(plan)},
-                  .callbacks = state.options.callbacks,
-                  .micro_batches = state.training_micro_batches(0),
-                  .validation = state.validation_micro_batches(0),
-                  .is_planned = true},
-                 "learner.plan");
-    (void)loop.run();
-  } catch (const ComputeError& error) {
-    std::rethrow_if_nested(error);
-    throw;
-  }
+  FitLoop loop(state, view,
+               {.work = {.plan = std::move(plan)},
+                .callbacks = state.options.callbacks,
+                .micro_batches = state.training_micro_batches(0),
+                .validation = state.validation_micro_batches(0),
+                .is_planned = true},
+               "learner.plan");
+  (void)loop.run();
 }
 
 /// The data set is counted as in the ledger of a Learner.
@@ -382,8 +376,8 @@ FitTrace trace_fit(const PlanRequest& request, int64_t batch, const PartSizes& p
   const auto noter = std::make_shared<LedgerAnnotator>();
   const LearnerOptions options = options_for(request, shape, noter);
   const Splits data = synthetic_splits(request, shape, false);
-  return counted(plan::trace([&] { run_epoch(request, shape, data, options, *noter, c10::kMeta); },
-                             request.machine));
+  const auto run = [&] { run_epoch(request, shape, data, options, *noter, c10::kMeta); };
+  return as_refused([&] { return counted(plan::trace(run, request.machine)); });
 }
 
 FitTrace trace_real_fit(const PlanRequest& request, const FitShape& shape) {

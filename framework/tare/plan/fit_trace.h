@@ -1,6 +1,7 @@
 // FitTrace: a fit gone through on the meta device by the Learner's own code. Internal.
 #pragma once
 
+#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -8,6 +9,7 @@
 
 #include "tare/trace/allocation_trace.h"
 #include "tare/trace/estimate.h"
+#include "tare/train/compute_error.h"
 #include "tare/train/options.h"
 
 namespace tare {
@@ -82,6 +84,18 @@ struct FitTrace {
   plan::Section counted{};
 };
 
+/// Returns what `work` returns. Where LibTorch has refused an operation of it, LibTorch's own error
+/// is thrown in place of the ComputeError.
+template <class Work>
+auto as_refused(const Work& work) {
+  try {
+    return work();
+  } catch (const ComputeError& error) {
+    std::rethrow_if_nested(error);
+    throw;
+  }
+}
+
 /// Traces some steps, the last of them as short as the epoch's last, and a validation, in parts of
 /// these sizes. Throws plan::NotPlannable; c10::Error for work that meta tensors cannot do.
 [[nodiscard]] FitTrace trace_fit(const PlanRequest& request, int64_t batch, const PartSizes& parts);
@@ -121,7 +135,7 @@ struct FitShape {
 [[nodiscard]] FitShape shape_of(const PlanRequest& request, int64_t batch, const PartSizes& parts);
 
 /// Returns the trace of a fit with batches of that shape, for real on the host with samples of the
-/// data.
+/// data. Throws ComputeError for what LibTorch refuses.
 [[nodiscard]] FitTrace trace_real_fit(const PlanRequest& request, const FitShape& shape);
 
 }  // namespace tare

@@ -322,7 +322,8 @@ int64_t classes_of(const RecipeOptions& recipe, const DataFacts& data) {
   if (labels.seen * 2 < labels.classes)
     refuse(recipe, "model.classes",
            "cannot be counted: only " + std::to_string(labels.seen) + " of the classes 0 to " +
-               std::to_string(labels.classes - 1) + " have a sample",
+               std::to_string(labels.classes - 1) +
+               " have a sample; where the highest label is a stray one, mend the data",
            "the number of classes", "auto");
   return labels.classes;
 }

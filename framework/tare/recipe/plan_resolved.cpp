@@ -7,10 +7,12 @@
 #include <optional>
 #include <vector>
 
+#include "tare/base/error.h"
 #include "tare/base/log.h"
 #include "tare/callback/csv_log.h"
 #include "tare/callback/monitor.h"
 #include "tare/config/node.h"
+#include "tare/plan/fit_probe.h"
 #include "tare/plan/plan_adapted.h"
 #include "tare/recipe/advice.h"
 #include "tare/recipe/chosen_callbacks.h"
@@ -100,12 +102,28 @@ class RecipePlanner {
     if (index == 0) check_sample_shape(recipe_, data.facts);
     check_batches(recipe_, index, data.facts, [&] { return refuses_one(data.facts); });
     const PlanRequest request = subject_of(index, data);
-    MemoryPlan plan = plan_adapted(request, target_, options_.advice);
-    if (!plan.fits && !options_.advice) plan = plan_adapted(request, target_, true);
+    MemoryPlan plan = planned(request, options_.advice);
+    if (!plan.fits && !options_.advice) plan = planned(request, true);
+    if (!plan.known())
+      if (const auto why = refusal_of(request)) refuse_model(*why);
     plan.name = name_of(recipe_, index);
     for (PlanSaving& saving : plan.savings)
       saving.change = advice_for(recipe_, index, saving.change);
     return plan;
+  }
+
+  [[nodiscard]] MemoryPlan planned(const PlanRequest& request, bool advice) const {
+    try {
+      return plan_adapted(request, target_, advice);
+    } catch (const ShapeError& error) {
+      refuse_model(error.what());
+    }
+  }
+
+  [[noreturn]] void refuse_model(const std::string& why) const {
+    throw ConfigError("recipe.run", "model", "does not take the data: " + why,
+                      "a model and a sample_shape for such data", recipe_.model.name)
+        .within("", recipe_.file.place("model"));
   }
 
   [[nodiscard]] PlanRequest subject_of(size_t index, OpenData& data) const {

@@ -145,8 +145,7 @@ std::string quoted_for_a_shell(const std::string& text) {
 
 std::string example_of(const RecipeKey& key) {
   if (key.type == "a mapping" || key.path == "phases") return "";
-  std::string path = key.path;
-  for (size_t at; (at = path.find(".N.")) != std::string::npos;) path.replace(at, 3, ".0.");
+  const std::string path = replaced(key.path, ".N.", ".0.");
   if (path.ends_with(".lr.from") || path.ends_with(".lr.to"))  // both ends are needed
     return quoted_for_a_shell(path.substr(0, path.rfind('.')) + "={from: 1e-5, to: 1e-3}");
   const std::string name = path.substr(path.rfind('.') + 1);

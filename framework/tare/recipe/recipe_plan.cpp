@@ -39,7 +39,10 @@ bool has_batch(const MemoryPlan& phase) {
 /// Returns " needs 99.6 KiB, in backward, sum", and which batch fits.
 std::string need_of(const MemoryPlan& phase, int64_t capacity) {
   const int64_t needed = phase.start_bytes + phase.peak_bytes;
-  std::string text = " needs " + (needed > capacity ? format_bytes(needed) + ", in " + phase.at
+  const std::string shown = format_bytes(needed) == format_bytes(capacity)
+                                ? format_count(needed) + " of " + format_count(capacity) + " bytes"
+                                : format_bytes(needed);
+  std::string text = " needs " + (needed > capacity ? shown + ", in " + phase.at
                                                     : "more than that in " + phase.at);
   if (phase.start_bytes >= capacity)
     text += "; its weights and what is kept with them take " + format_bytes(phase.start_bytes) +

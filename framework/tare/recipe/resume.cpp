@@ -5,6 +5,7 @@
 
 #include "tare/base/bytes.h"
 #include "tare/base/error.h"
+#include "tare/base/folder_lock.h"
 #include "tare/base/io.h"
 #include "tare/base/log.h"
 #include "tare/callback/autosave.h"
@@ -190,6 +191,16 @@ void set_autosaves_aside(const fs::path& folder, const std::vector<std::string>&
 }
 
 void refuse_resume(const fs::path& folder) {
+  if (fs::is_directory(folder)) {
+    const io::FolderLock nobody_works_there(folder);
+  }
+  for (const auto& name : Autosave::names())
+    if (fs::exists(folder / name / "model.safetensors"))
+      throw ConfigError("recipe.resume",
+                        "'" + printable((folder / name).string()) +
+                            "' is no whole checkpoint, because its manifest.json is missing, so "
+                            "the run cannot continue; move it away, and start the run anew with "
+                            "--overwrite in place of --resume");
   throw ConfigError("recipe.resume", "'" + printable(folder.string()) +
                                          "' holds no unfinished run; run without --resume, or "
                                          "with --resume auto");

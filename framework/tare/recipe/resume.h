@@ -43,7 +43,8 @@ void remove_leftovers(const std::filesystem::path& folder, std::vector<std::stri
 void set_autosaves_aside(const std::filesystem::path& folder,
                          const std::vector<std::string>& names);
 
-/// Throws the ConfigError for a `folder` in which there is nothing to continue.
+/// Throws the ConfigError for a `folder` in which there is nothing to continue, and StateError
+/// where another process works in it.
 [[noreturn]] void refuse_resume(const std::filesystem::path& folder);
 
 /// Removes the automatic checkpoints of a run that has ended.

@@ -122,10 +122,10 @@ class Runner {
     if (options_.dry_run) return;
     write_report();
     if (report_.reason != StopReason::finished) return;
-    remove_autosaves(folder_);
     for (size_t i = 0; i < recipe_.phases.size(); ++i)
       if (!recipe_.phases[i].best.empty())
         io::remove_directory_atomically(folder_ / best_checkpoint(i));
+    remove_autosaves(folder_);  // the last: as long as they are there, --resume does the rest
   }
 
   // A sample shape that the recipe does not give is that of its data.

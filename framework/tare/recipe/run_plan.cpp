@@ -3,23 +3,17 @@
 
 #include <utility>
 
-#include "tare/base/error.h"
 #include "tare/base/log.h"
 #include "tare/plan/recompute.h"
 #include "tare/recipe/plan_resolved.h"
+#include "tare/trace/not_plannable.h"
 
 namespace tare {
 
 void RunPlan::make(const RecipeOptions& recipe, const DataFacts& facts, RecipeData& data) {
   try {
     plan_ = plan_resolved(recipe, {.advice = false, .download = true}, facts, data);
-  } catch (const ConfigError&) {
-    throw;
-  } catch (const ShapeError& error) {
-    throw ConfigError("recipe.run", "model", std::string("does not take the data: ") + error.what(),
-                      "a model and a sample_shape for such data", recipe.model.name)
-        .within("", recipe.file.place("model"));
-  } catch (const Error& error) {
+  } catch (const plan::NotPlannable& error) {
     why_none_ = error.what();
     return;
   }

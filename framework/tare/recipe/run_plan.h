@@ -13,8 +13,7 @@ namespace tare {
 class RunPlan {
  public:
   /// Plans the phases. Throws ConfigError for a recipe that cannot be run, such as a model that
-  /// does not take the data, and DoesNotFit. After any other error there is no plan, and the run
-  /// itself says what is wrong.
+  /// does not take the data, DoesNotFit, and what reading the data throws.
   void make(const RecipeOptions& recipe, const DataFacts& facts, RecipeData& data);
 
   /// Warns if there should be a plan and is none.

@@ -123,6 +123,13 @@ std::vector<int64_t> Transforms::output_shape(const std::vector<int64_t>& shape)
                           "mean and std have " + std::to_string(values) +
                               " values, the images have " + std::to_string(shape[0]) +
                               " channels: give one value for each, or one for all");
+    } else if (const auto* shift = std::get_if<Shift>(&step)) {
+      const int64_t most = std::min(out[1], out[2]) - 1;
+      if (shift->pixels > most)
+        throw ConfigError("transform.shift", "pixels",
+                          "may move images of " + std::to_string(out[1]) + " x " +
+                              std::to_string(out[2]) + " out of themselves",
+                          "at most " + std::to_string(most), std::to_string(shift->pixels));
     } else if (const auto* added = std::get_if<Added>(&step)) {
       out = added->transform->output_shape(out);
     }

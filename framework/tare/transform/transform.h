@@ -44,7 +44,7 @@ struct Flip {
 };
 /// Moves by a whole number of pixels, uniform in [-pixels, pixels] in each direction. Random.
 struct Shift {
-  int64_t pixels = 2;            ///< in [0, 1024]
+  int64_t pixels = 2;            ///< in [0, 1024], and below the image's height and width
   std::string padding = "zero";  ///< of what moves in: zero | edge (repeats the border)
   bool operator==(const Shift&) const = default;
 };
@@ -147,7 +147,8 @@ class Transforms {
   /// Returns the transforms without the random steps: what a bundle stores.
   [[nodiscard]] Transforms deterministic() const;
   /// Returns the shape of a transformed sample. `shape`: [channels, height, width]; throws
-  /// ShapeError for another rank, ConfigError for a Normalise that does not fit the channels.
+  /// ShapeError for another rank, ConfigError for a Normalise that does not fit the channels and a
+  /// Shift that is not below height and width.
   [[nodiscard]] std::vector<int64_t> output_shape(const std::vector<int64_t>& shape) const;
 
   /// Transforms a batch. `images`: [batch, channels, height, width], uint8 or float32, contiguous,
