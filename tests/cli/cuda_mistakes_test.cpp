@@ -69,7 +69,7 @@ class CardMistakes : public ::testing::Test {
   static void TearDownTestSuite() { delete std::exchange(folder_, nullptr); }
   void SetUp() override {
     if (!folder_) GTEST_SKIP() << "only the CUDA stand-in fails on request";
-    for (const char* leftover : {"runs/card", "runs/cards", "shared"})
+    for (const char* leftover : {"runs/card", "runs/cards", "shared", "home"})
       fs::remove_all(*folder_ / leftover);
   }
 
@@ -271,6 +271,18 @@ TEST_F(CardMistakes, ASweepPassesOverACardWithoutMemory) {
                                {"STAND_IN_BYTES", "300000000,17179869184"},
                                {"STAND_IN_CONTEXT", "500000000"}}));
   EXPECT_THAT(expect(0, {"sweep", "run", "sweep.yaml"}).out, HasSubstr("6 complete, 0 failed"));
+}
+
+// 1 GiB has room for two runs with the context that was measured, 100 MiB, and for one with 600
+// MiB.
+TEST_F(CardMistakes, ASweepPlacesRunsByTheContextThatARunHasMeasured) {
+  const Variables one(
+      shared({{"STAND_IN_BYTES", "1073741824"}, {"STAND_IN_CONTEXT", "104857600"}}));
+  const std::vector<std::string> plan{"sweep", "plan", "sweep.yaml", "resources.max_per_gpu=2"};
+  const std::string before = expect(0, plan).out;
+  expect(0, {"run", "card.yaml"});
+  EXPECT_THAT(content_of(path("home/plan/contexts.tsv")), HasSubstr("104857600\tCUDA stand-in\n"));
+  EXPECT_NE(expect(0, plan).out, before);
 }
 
 TEST_F(CardMistakes, TheDoctorMeasuresTheContext) {

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "support/environment.h"
 #include "support/program.h"
 #include "support/temp_dir.h"
 
@@ -28,7 +29,8 @@ struct CardRecipe {
   std::string phases{};  ///< "[{name: all, epochs: 2}]"
 };
 
-/// Holds a folder with `card.yaml`, which trains on cuda:0 and exports card.tare.
+/// Holds a folder with `card.yaml`, which trains on cuda:0 and exports card.tare. What is kept of
+/// the cards, such as measured contexts, is kept in it too.
 class CardFolder {
  public:
   explicit CardFolder(const CardRecipe& recipe) {
@@ -50,6 +52,7 @@ class CardFolder {
 
  private:
   TempDir folder_;
+  ScopedVariable home_{"TARE_HOME", (folder_ / "home").string()};
 };
 
 }  // namespace tare::testing

@@ -8,6 +8,7 @@
 #include "tare/cli/command.h"
 #include "tare/cli/output.h"
 #include "tare/memory/backend.h"
+#include "tare/memory/context.h"
 #include "tare/memory/oom.h"
 #include "tare/memory/oom_report.h"
 #include "tare/memory/process_limit.h"
@@ -139,6 +140,15 @@ void explain_out_of_memory(const RecipeOptions& recipe, const c10::OutOfMemoryEr
   }
 }
 
+/// Keeps what the process holds on a card beside its tensors, for the placement of a sweep's runs.
+void note_context_of(c10::Device device) {
+  if (device.is_cpu()) return;
+  const memory::DeviceBackend& card = memory::backend(device);
+  const memory::Usage usage = card.usage();
+  if (usage.process_bytes > 0)
+    memory::note_context(card.name(), usage.process_bytes - usage.reserved_bytes);
+}
+
 }  // namespace
 
 int run_command(const Arguments& arguments) {
@@ -168,6 +178,7 @@ int run_command(const Arguments& arguments) {
     explain_out_of_memory(recipe, error);
     throw;
   }
+  note_context_of(runtime::parse_device(recipe.learner.device));
   if (arguments.has("json")) io::write_atomically(arguments.get("json"), to_json(report) + '\n');
   if (report.unsaved)
     log::error("the last checkpoint could not be written: see the warnings above");

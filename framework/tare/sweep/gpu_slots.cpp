@@ -56,7 +56,7 @@ std::vector<launch::DeviceSlot> visible_gpus(const char* visible) {
     const auto memory = device.memory();
     gpus.push_back({{.name = device.uuid(),
                      .total_bytes = memory ? memory->free_bytes : 0,
-                     .context_bytes = memory::kContextBytes,
+                     .context_bytes = memory::context_bytes(device.name()),
                      .kind = launch::SlotKind::gpu},
                     device.card_number(),
                     device.uuid_of_card()});

@@ -75,7 +75,9 @@ int64_t Slots::largest_bytes() const {
 }
 
 int64_t Slots::with_context(int64_t bytes) const {
-  return bytes > 0 ? bytes + all_.front().context_bytes : 0;
+  if (bytes == 0) return 0;
+  return bytes +
+         std::ranges::max_element(all_, {}, &launch::DeviceSlot::context_bytes)->context_bytes;
 }
 
 int64_t threads_of_run(int64_t jobs) { return std::max<int64_t>(1, cores() / jobs); }
