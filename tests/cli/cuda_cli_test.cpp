@@ -77,6 +77,28 @@ TEST_F(CardCli, EveryPhasePeaksAsPlanned) {
   if (is_stand_in()) expect_as_planned(json_of("run.json"));
 }
 
+// Convolutions are done once on the card that is planned for. A card elsewhere has the bound only.
+TEST_F(CardCli, WorkspacesOfConvolutionsAreMeasuredOnTheCard) {
+  if (!is_stand_in()) GTEST_SKIP() << "only the stand-in has a workspace of a size that is known";
+  const auto peaks = [&](const char* bytes, const char* device) {
+    const ScopedVariable workspace("STAND_IN_CUDNN_BYTES", std::string(bytes));
+    const auto plan = tare({"plan", "card.yaml", "--device", device, "--json", "plan.json"});
+    EXPECT_EQ(plan.status, 0) << plan.err;
+    const bool counted = std::string(device) == "cuda:0";
+    EXPECT_EQ(plan.out.find("at least: without the workspaces of cuDNN's convolutions") ==
+                  std::string::npos,
+              counted)
+        << plan.out;
+    return json_of("plan.json")["phases"][1]["peak_bytes"].get<int64_t>();
+  };
+  const int64_t elsewhere = peaks("1500000", "cuda:24GiB");
+  EXPECT_GT(peaks("1500000", "cuda:0"), elsewhere);
+  const ScopedVariable workspace("STAND_IN_CUDNN_BYTES", std::string("1500000"));
+  const auto run = tare({"run", "card.yaml", "--json", "run.json"});
+  ASSERT_EQ(run.status, 0) << run.err;
+  expect_as_planned(json_of("run.json"));
+}
+
 TEST_F(CardCli, WhatLibrariesKeepIsWorkspaceInEveryReport) {
   for (const char* capability : {"90", "80"}) {
     const std::string bytes = capability == std::string("90") ? "33554432" : "8519680";
@@ -188,7 +210,8 @@ TEST_F(CardCli, ALostCardIsOneMessageAndTheRunCanBeContinued) {
   const auto lost = tare({"run", "card.yaml", "phases.1.epochs=20"});
   ::unsetenv("STAND_IN_LOSE");
   EXPECT_EQ(lost.status, 1);
-  EXPECT_THAT(lost.err, HasSubstr("the card cuda:0 failed and cannot be used by this process any more"));
+  EXPECT_THAT(lost.err,
+              HasSubstr("the card cuda:0 failed and cannot be used by this process any more"));
   EXPECT_EQ(lost.err.find("CUDA_LAUNCH_BLOCKING"), std::string::npos) << lost.err;
   const auto run = tare({"run", "card.yaml", "phases.1.epochs=20", "--resume"});
   EXPECT_EQ(run.status, 0) << run.err;

@@ -12,6 +12,7 @@
 #include "tare/memory/oom.h"
 #include "tare/model/precision.h"
 #include "tare/plan/fit_probe.h"
+#include "tare/trace/card_workspace.h"
 
 namespace tare {
 namespace {
@@ -255,6 +256,7 @@ class Planner {
 
   [[nodiscard]] Estimate estimate(const PlanRequest& request, int64_t batch,
                                   const PartSizes& parts) {
+    const plan::MeasuredCard card(target_.card);
     const FitTrace fit = probe_ ? probe_->of(batch, parts) : trace_fit(request, batch, parts);
     if (!probe_ && !target_.caches) require_verified(fit.trace);
     if (target_.caches && !not_counted_) not_counted_ = plan::not_counted_on_card(fit.trace);

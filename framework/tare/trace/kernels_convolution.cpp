@@ -5,10 +5,13 @@
 #include <ATen/native/utils/ParamUtils.h>
 #include <ATen/ops/empty.h>
 #include <c10/core/GradMode.h>
+#include <c10/core/MemoryFormat.h>
+#include <c10/util/strides.h>
 
 #include <tuple>
 
 #include "tare/trace/blocks.h"
+#include "tare/trace/card_workspace.h"
 #include "tare/trace/convolution_profile.h"
 #include "tare/trace/dispatch.h"
 #include "tare/trace/recording.h"
@@ -50,6 +53,27 @@ Tensor empty_like(const Tensor& like, IntArrayRef sizes, at::MemoryFormat format
   return at::empty(sizes, like.options(), format);
 }
 
+/// LibTorch's own kernels do images of float32 whose channels are convolved each by itself.
+bool is_depthwise(const Tensor& input, const Tensor& weight, int64_t groups) {
+  return input.dim() == 4 && groups > 1 && input.size(1) == groups &&
+         weight.size(0) % groups == 0 && card_format(input, weight) == at::MemoryFormat::Contiguous;
+}
+
+std::vector<int64_t> strides_without_gaps(IntArrayRef sizes) {
+  const auto strides = c10::contiguous_strides(sizes);
+  return {strides.begin(), strides.end()};
+}
+
+/// Returns the layout of a tensor without gaps.
+Layout dense(const Tensor& tensor, at::MemoryFormat format) {
+  Layout layout{.sizes = tensor.sizes().vec(), .type = tensor.scalar_type()};
+  layout.strides =
+      format == at::MemoryFormat::ChannelsLast     ? c10::get_channels_last_strides_2d(layout.sizes)
+      : format == at::MemoryFormat::ChannelsLast3d ? c10::get_channels_last_strides_3d(layout.sizes)
+                                                   : strides_without_gaps(layout.sizes);
+  return layout;
+}
+
 /// The bias is added in place.
 Tensor card_convolution(const Tensor& input, const Tensor& weight, IntArrayRef stride,
                         IntArrayRef padding, IntArrayRef dilation, bool transposed,
@@ -66,30 +90,14 @@ Tensor card_convolution(const Tensor& input, const Tensor& weight, IntArrayRef s
                                         each(output_padding), each(stride), each(dilation), groups)
           : at::native::conv_output_size(input.sizes(), weight.sizes(), each(padding), each(stride),
                                          each(dilation));
-  return empty_like(input, sizes, format);
-}
-
-/// LibTorch's own kernels do images of float32 whose channels are convolved each by itself.
-bool is_depthwise(const Tensor& input, const Tensor& weight, int64_t groups) {
-  return input.dim() == 4 && groups > 1 && input.size(1) == groups &&
-         weight.size(0) % groups == 0 && card_format(input, weight) == at::MemoryFormat::Contiguous;
-}
-
-Tensor card_grad_input(const Tensor& grad_output, const Tensor& input, const Tensor& weight,
-                       bool copies_grad) {
-  const auto format = card_format(grad_output, weight);
-  Tensor result = empty_like(input, input.sizes(), format);
-  const auto dense_weight = hold_contiguous(weight, format),
-             dense_grad = hold(copies_grad ? copied_bytes(grad_output, format) : 0);
+  Tensor result = empty_like(input, sizes, format);
+  if (!transposed && is_depthwise(input, weight, groups)) return result;
+  Convolution call =
+      call_of(input, weight, stride, padding, dilation, transposed, output_padding, groups);
+  call.input = dense(input, format);
+  call.weight = dense(weight, format);
+  (void)hold_workspace(call);
   return result;
-}
-
-Tensor card_grad_weight(const Tensor& grad_output, const Tensor& input, const Tensor& weight,
-                        bool copies_grad) {
-  const auto format = card_format(input, grad_output);
-  const auto dense_grad = hold(copies_grad ? copied_bytes(grad_output, format) : 0),
-             dense_input = hold_contiguous(input, format);
-  return empty_like(weight, weight.sizes(), format);
 }
 
 /// Which kernels a card takes for a convolution.
@@ -100,21 +108,57 @@ CardKernels kernels_of(const Tensor& input, const Tensor& weight, bool transpose
   return is_depthwise(input, weight, groups) ? CardKernels::depthwise : CardKernels::cudnn;
 }
 
-std::tuple<Tensor, Tensor, Tensor> card_convolution_backward(const Tensor& grad_output,
+/// Holds for a moment what cuDNN takes for one gradient of a backward, from operands in one format.
+void take_workspace(Convolution call, const Tensor& grad_output, const Tensor& input,
+                    const Tensor& weight, at::MemoryFormat format, std::array<bool, 3> mask) {
+  call.input = dense(input, format);
+  call.weight = dense(weight, format);
+  call.grad_output = dense(grad_output, format);
+  call.mask = mask;
+  (void)hold_workspace(call);
+}
+
+/// `call`: of the backward, without operands.
+Tensor card_grad_input(const Convolution& call, const Tensor& grad_output, const Tensor& input,
+                       const Tensor& weight, CardKernels kernels) {
+  const auto format = card_format(grad_output, weight);
+  Tensor result = empty_like(input, input.sizes(), format);
+  const bool copies_grad = kernels == CardKernels::cudnn;
+  const auto dense_weight = hold_contiguous(weight, format),
+             dense_grad = hold(copies_grad ? copied_bytes(grad_output, format) : 0);
+  if (kernels != CardKernels::depthwise)
+    take_workspace(call, grad_output, input, weight, format, {true, false, false});
+  return result;
+}
+
+Tensor card_grad_weight(const Convolution& call, const Tensor& grad_output, const Tensor& input,
+                        const Tensor& weight, CardKernels kernels) {
+  const auto format = card_format(input, grad_output);
+  const bool copies_grad = kernels != CardKernels::transposed;
+  const auto dense_grad = hold(copies_grad ? copied_bytes(grad_output, format) : 0),
+             dense_input = hold_contiguous(input, format);
+  Tensor result = empty_like(weight, weight.sizes(), format);
+  if (kernels != CardKernels::depthwise)
+    take_workspace(call, grad_output, input, weight, format, {false, true, false});
+  return result;
+}
+
+std::tuple<Tensor, Tensor, Tensor> card_convolution_backward(const Convolution& call,
+                                                             const Tensor& grad_output,
                                                              const Tensor& input,
                                                              const Tensor& weight,
-                                                             CardKernels kernels,
                                                              const std::array<bool, 3>& mask) {
+  const CardKernels kernels = kernels_of(input, weight, call.transposed, call.groups);
   const bool transposed = kernels == CardKernels::transposed,
              depthwise = kernels == CardKernels::depthwise;
   c10::DataPtr copy =
       hold(transposed ? copied_bytes(grad_output, input.suggest_memory_format()) : 0);
   Tensor grad_input, grad_weight, grad_bias;
-  if (mask[1] && depthwise) grad_weight = card_grad_weight(grad_output, input, weight, true);
-  if (mask[0])
-    grad_input = card_grad_input(grad_output, input, weight, kernels == CardKernels::cudnn);
+  if (mask[1] && depthwise)
+    grad_weight = card_grad_weight(call, grad_output, input, weight, kernels);
+  if (mask[0]) grad_input = card_grad_input(call, grad_output, input, weight, kernels);
   if (mask[1] && !depthwise)
-    grad_weight = card_grad_weight(grad_output, input, weight, !transposed);
+    grad_weight = card_grad_weight(call, grad_output, input, weight, kernels);
   copy.clear();
   if (mask[2]) {
     std::vector<int64_t> all{0};
@@ -143,10 +187,8 @@ std::tuple<Tensor, Tensor, Tensor> convolution_backward(const Tensor& grad_outpu
                                                         IntArrayRef dilation, bool transposed,
                                                         IntArrayRef output_padding, int64_t groups,
                                                         std::array<bool, 3> mask) {
-  if (for_card())
-    return card_convolution_backward(grad_output, input, weight,
-                                     kernels_of(input, weight, transposed, groups), mask);
   auto call = call_of(input, weight, stride, padding, dilation, transposed, output_padding, groups);
+  if (for_card()) return card_convolution_backward(call, grad_output, input, weight, mask);
   call.grad_output = Layout::of(grad_output);
   if (bias_sizes) call.bias = {bias_sizes->vec(), {1}, weight.scalar_type()};
   call.mask = mask;

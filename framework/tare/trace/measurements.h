@@ -1,5 +1,5 @@
-// Keeps the allocations of single operators as they were measured on this host: for the life of the
-// process and, if wanted, in a file for the next one.
+// Keeps the allocations of single operators as they were measured on this host and its cards: for
+// the life of the process and, if wanted, in a file for the next one.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "tare/trace/allocation_trace.h"
@@ -30,12 +31,17 @@ class Measurements {
   /// `measure` throws.
   [[nodiscard]] AllocationTrace of(const Key& key, const std::function<AllocationTrace()>& measure);
 
+  /// Returns what is kept for the key; unset: it has not been measured.
+  [[nodiscard]] std::optional<AllocationTrace> known(const Key& key);
+
   /// Writes new measurements together with those that are in the file by now; does nothing without
   /// a folder or new ones. If the folder cannot be written, or another process is just writing it,
   /// a message at debug level follows, and the next process measures again.
   void save();
 
  private:
+  void read_once();
+
   std::mutex mutex_;
   std::map<Key, AllocationTrace> works_;
   std::filesystem::path folder_;
@@ -44,7 +50,8 @@ class Measurements {
   bool warm_ = false;      // something has been measured here
 };
 
-/// Returns the measurements of the process, which plans use for convolutions and LSTM layers.
+/// Returns the measurements of the process, which plans use for convolutions and LSTM layers of the
+/// host, and for the workspaces of cuDNN on cards.
 [[nodiscard]] Measurements& measurements();
 
 }  // namespace tare::plan

@@ -90,7 +90,8 @@ Target existing(const std::string& text, std::optional<int64_t> capacity) {
           .linear_workspace_bytes = traits.planner->linear_workspace_bytes,
           .multiprocessors = traits.planner->multiprocessors,
           .capability = traits.planner->capability,
-          .computes_bfloat16 = traits.planner->computes_bfloat16};
+          .computes_bfloat16 = traits.planner->computes_bfloat16,
+          .card = traits.planner->caches && !capacity ? std::optional(device) : std::nullopt};
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 // Where a plan is to run: the host or a CUDA card, and how much memory tensors can have there.
 #pragma once
 
+#include <c10/core/Device.h>
+
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -35,6 +37,10 @@ struct Target {
   /// Whether products of bfloat16 matrices are computed by instructions of their own there. A card
   /// that is given by its size alone is taken for one that has them, as all since 2020 do.
   bool computes_bfloat16 = true;
+
+  /// CUDA: the card of this machine that it is, on which workspaces of cuDNN are measured; unset
+  /// for a card that is not here, and where no context may be made.
+  std::optional<c10::Device> card{};
 
   /// Returns the machine whose kernels run there.
   [[nodiscard]] Machine machine() const {

@@ -14,7 +14,7 @@
 namespace tare::plan {
 
 /// Says whose kernels a trace records: those of this processor, with the present number of threads,
-/// or those of a CUDA card. The workspaces of cuDNN, which only a card knows, are not in a trace.
+/// or those of a CUDA card.
 struct Machine {
   int64_t capability = 0;  ///< of a card, 10 x major + minor, such as 90 for H100; 0: the processor
   int64_t multiprocessors = 0;  ///< of a card; 0: unknown, so that attention is not split

@@ -6,6 +6,7 @@
 #include <array>
 #include <string_view>
 
+#include "tare/trace/card_workspace.h"
 #include "tare/trace/trace.h"
 #include "tare/trace/verified_operators.h"
 
@@ -328,10 +329,7 @@ std::vector<std::string> not_counted_on_card(const Trace& trace) {
     return std::ranges::binary_search(kOfTheHost, name);
   });
   for (std::string& name : names) name = "the temporary memory of " + name;
-  if (std::ranges::any_of(trace.called, [](const std::string& name) {
-        return name.starts_with("aten::convolution") || name.starts_with("aten::_convolution");
-      }))
-    names.emplace_back("the workspaces of cuDNN's convolutions");
+  if (trace.find(kUnknownWorkspace)) names.emplace_back("the workspaces of cuDNN's convolutions");
   return names;
 }
 

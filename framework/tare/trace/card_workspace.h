@@ -1,0 +1,37 @@
+// The workspaces that cuDNN takes for convolutions, which only a card knows: each convolution of a
+// trace is done once on a card of this machine. Internal.
+#pragma once
+
+#include <c10/core/Allocator.h>
+#include <c10/core/Device.h>
+
+#include <optional>
+
+#include "tare/trace/convolution_profile.h"
+
+namespace tare::plan {
+
+/// Names the card on which traces of this process may measure, until the end of the scope; unset:
+/// none. What a measurement has left in the allocator's cache is given back at the end.
+class MeasuredCard {
+ public:
+  explicit MeasuredCard(std::optional<c10::Device> card);
+  ~MeasuredCard();
+  MeasuredCard(const MeasuredCard&) = delete;
+  MeasuredCard& operator=(const MeasuredCard&) = delete;
+
+ private:
+  std::optional<c10::Device> before_;
+};
+
+/// The mark of a convolution in a trace of a card whose workspace is not known.
+inline constexpr const char* kUnknownWorkspace = "unknown workspace of cuDNN";
+
+/// Holds the bytes of cuDNN's workspace for a call, whose operands have no gaps, while the result
+/// lives; of a backward with one gradient. They are looked up in the measurements by the name of
+/// the card, or measured on it, which waits for the device. Without a card, without free memory for
+/// the operands, or where cuDNN tries its algorithms out (cudnn_benchmark) or is not in use, it
+/// holds nothing and marks the trace.
+[[nodiscard]] c10::DataPtr hold_workspace(const Convolution& call);
+
+}  // namespace tare::plan
