@@ -199,7 +199,7 @@ TEST(ComputeError, OfAMetricThatIsNoScalarComesAtTheFirstBatch) {
   options.metrics = {{"rows", [](const at::Tensor& output, const at::Tensor&) { return output; }}};
   Learner learner(make_net(), split_points(), options);
   EXPECT_THAT(outcome_of([&] { (void)learner.fit(1); }),
-              HasSubstr("[metric.rows] expected a scalar from the metric function"));
+              HasSubstr("[metric.rows] expected a scalar from the metric function, got float32 ["));
   EXPECT_EQ(learner.history().size(), 0U);
 }
 

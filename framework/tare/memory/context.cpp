@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <sstream>
+#include <string_view>
 
 #include "tare/base/error.h"
 #include "tare/base/io.h"
@@ -17,7 +18,7 @@ namespace tare::memory {
 namespace {
 
 /// The first line: what another version has measured is not taken.
-std::string head() { return std::string("context bytes\tcard\tLibTorch ") + TORCH_VERSION; }
+constexpr std::string_view kHead = "context bytes\tcard\tLibTorch " TORCH_VERSION;
 
 std::filesystem::path file() { return io::cache_home() / "plan" / "contexts.tsv"; }
 
@@ -35,7 +36,7 @@ std::map<std::string, int64_t> kept() {
   if (!std::filesystem::is_regular_file(file(), ignored)) return all;
   std::istringstream lines(io::read_text(file()));
   std::string line;
-  if (!std::getline(lines, line) || line != head()) return all;
+  if (!std::getline(lines, line) || line != kHead) return all;
   while (std::getline(lines, line)) {
     const size_t tab = line.find('\t');
     if (tab == std::string::npos) continue;
@@ -64,7 +65,7 @@ void note_context(const std::string& card, int64_t bytes) {
     int64_t& most = all[card];
     if (bytes <= most) return;
     most = bytes;
-    std::string text = head() + '\n';
+    std::string text = std::string(kHead) + '\n';
     for (const auto& [name, measured] : all) text += std::to_string(measured) + '\t' + name + '\n';
     io::make_directories(file().parent_path());
     io::write_atomically(file(), text);

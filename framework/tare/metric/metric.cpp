@@ -108,9 +108,12 @@ void MetricState::use_function(const Metric& metric) {
   check_ = [where = "metric." + name_](const Tensor& o, const Tensor& t) {
     check_batch_size(where, o, t);
   };
-  batch_sums_ = [f = function, counted = metric.counted](const Tensor& o, const Tensor& t) -> Sums {
+  batch_sums_ = [f = function, counted = metric.counted, where = "metric." + name_](
+                    const Tensor& o, const Tensor& t) -> Sums {
     const double count = counted ? counted(t) : static_cast<double>(o.size(0));
     const Tensor mean = count > 0 ? f(o, t) : at::zeros({}, o.options());  // else it may be NaN
+    if (mean.numel() != 1)
+      throw ShapeError(where, "a scalar from the metric function", describe(mean));
     return {.sum = mean.to(at::kDouble).mul(count), .counted = {}, .count = count};
   };
 }
@@ -142,8 +145,6 @@ void MetricState::check(const at::Tensor& output, const at::Tensor& target,
 
 MetricState::Sums MetricState::sums_of(const at::Tensor& output, const at::Tensor& target) const {
   Sums batch = batch_sums_(output.detach(), target);
-  if (batch.sum.numel() != 1)
-    throw ShapeError("metric." + name_, "a scalar from the metric function", describe(batch.sum));
   batch.sum = batch.sum.reshape({});
   return batch;
 }
