@@ -44,6 +44,7 @@ const std::vector<Command>& commands() {
       {.text = "tare report runs/digits-staged", .prints = "report.html"},
       {.text = "tare ls recipes", .prints = "recipes/configs/digits/staged.yaml"},
       {.text = "tare explain phases.lr", .prints = "peak rate"},
+      {.text = "tare completion bash", .prints = "complete -F _tare tare"},
       {.text = "tare plan", .excluded = "a name, not a command"},
       {.text = "build/bin/bench_plan 7 FOLDER",
        .excluded = "a measurement, and no part of every build"},

@@ -83,7 +83,6 @@ class Runner {
     const int64_t before = tracked(device_) - data_bytes();
     at::manual_seed(recipe_.learner.seed);
     Model model = make_model();  // before the folder: what is refused here leaves nothing behind
-    plan_.warn();
     const auto lock = open_folder();
     run_learner(std::move(model));
     data_.close();

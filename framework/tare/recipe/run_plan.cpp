@@ -6,24 +6,14 @@
 #include "tare/base/log.h"
 #include "tare/plan/recompute.h"
 #include "tare/recipe/plan_resolved.h"
-#include "tare/trace/not_plannable.h"
 
 namespace tare {
 
 void RunPlan::make(const RecipeOptions& recipe, const DataFacts& facts, RecipeData& data) {
-  try {
-    plan_ = plan_resolved(recipe, {.advice = false, .download = true}, facts, data);
-  } catch (const plan::NotPlannable& error) {
-    why_none_ = error.what();
-    return;
-  }
+  plan_ = plan_resolved(recipe, {.advice = false, .download = true}, facts, data);
   for (const auto& phase : plan_.phases)
     if (!phase.known()) log::info("no plan of phase '" + phase.name + "': " + phase.reason);
   require_fit(recipe, plan_);
-}
-
-void RunPlan::warn() const {
-  if (!why_none_.empty()) log::warning("no plan of this run: " + why_none_);
 }
 
 const MemoryPlan* RunPlan::of(size_t phase) const {

@@ -16,8 +16,6 @@ class RunPlan {
   /// does not take the data, DoesNotFit, and what reading the data throws.
   void make(const RecipeOptions& recipe, const DataFacts& facts, RecipeData& data);
 
-  /// Warns if there should be a plan and is none.
-  void warn() const;
   /// Returns the plan of a phase; nullptr: the phase has none, or its plan is unknown.
   [[nodiscard]] const MemoryPlan* of(size_t phase) const;
   /// Predicts PhaseReport::peak_bytes; unset: unknown.
@@ -28,7 +26,6 @@ class RunPlan {
 
  private:
   RecipePlan plan_;
-  std::string why_none_;
 };
 
 }  // namespace tare
