@@ -117,10 +117,10 @@ at::Tensor shifted(const at::Tensor& image, int64_t down, int64_t right, bool ed
 class ShiftPadding : public ::testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Both, ShiftPadding, ::testing::Values("zero", "edge"));
 
-TEST_P(ShiftPadding, MovesByWholePixelsIncludingBeyondTheImage) {
-  constexpr int64_t kPixels = 5;  // more than the height and the width
-  const at::Tensor image = (at::arange(1, 13).view({1, 1, 3, 4})).to(at::kByte);
-  const at::Tensor images = image.expand({300, 1, 3, 4}).contiguous();
+TEST_P(ShiftPadding, MovesByWholePixels) {
+  constexpr int64_t kPixels = 5;
+  const at::Tensor image = (at::arange(1, 43).view({1, 1, 6, 7})).to(at::kByte);
+  const at::Tensor images = image.expand({300, 1, 6, 7}).contiguous();
   const at::Tensor got = Transforms{Shift{kPixels, GetParam()}}.apply(images, seeds(300), true);
   const bool edge = std::string_view(GetParam()) == "edge";
   std::set<std::pair<int64_t, int64_t>> found;
@@ -140,11 +140,17 @@ TEST_P(ShiftPadding, MovesByWholePixelsIncludingBeyondTheImage) {
   EXPECT_GT(found.size(), 60U);  // of 121 shifts, in 300 draws
 }
 
+TEST(Shift, ThatMayMoveImagesOutOfThemselvesIsRefused) {
+  const at::Tensor images = byte_images({2, 1, 3, 4});
+  EXPECT_NO_THROW((void)Transforms{Shift{2}}.apply(images, seeds(2), true));
+  EXPECT_THROW((void)Transforms{Shift{3}}.apply(images, seeds(2), true), ConfigError);
+}
+
 TEST(Shift, AfterNormaliseTheBorderIsZeroOfTheNormalisedImage) {
   const at::Tensor images = byte_images({50, 1, 4, 4});
   const Normalise normalise{{0.5}, {0.25}};
-  const at::Tensor before = Transforms{Shift{4}, normalise}.apply(images * 0, seeds(50), true);
-  const at::Tensor after = Transforms{normalise, Shift{4}}.apply(images * 0, seeds(50), true);
+  const at::Tensor before = Transforms{Shift{3}, normalise}.apply(images * 0, seeds(50), true);
+  const at::Tensor after = Transforms{normalise, Shift{3}}.apply(images * 0, seeds(50), true);
   EXPECT_TRUE(at::equal(before, at::full_like(before, -2)));
   EXPECT_GT((after == 0).sum().item<int64_t>(), 0);
   EXPECT_TRUE(((after == 0) | (after == -2)).all().item<bool>());
