@@ -4,6 +4,7 @@
 #include "contract/traits.h"
 #include "learner/zoo.h"
 #include "tare/inference/predictor.h"
+#include "tare/memory/native_types.h"
 #include "tare/optim/optimizer.h"
 
 namespace tare::testing {
@@ -41,8 +42,9 @@ class CardParity : public ::testing::TestWithParam<const char*> {
   }
   /// Compares a fit on the card with one on the host; `exact`: on the stand-in bit for bit.
   void expect_parity(const std::string& what, bool exact) const {
-    constexpr double kStandIn =
-        1e-3;                       // other operators of the host; 16 bits; small gradients' signs
+    // Other operators of the host, whose sums depend on its processor; 16 bits; the signs of small
+    // gradients, by which rmsprop steps at first.
+    constexpr double kStandIn = 5e-3;
     constexpr double kCard = 5e-2;  // its own kernels, whose sums have any order
     const double rounding = !std::getenv("TARE_STAND_IN") ? kCard : exact ? 0 : kStandIn;
     const Trained host = train("cpu"), card = train(Traits::device().str());
@@ -72,8 +74,9 @@ TEST_P(CardParity, OfEveryOptimizer) {
 
 TEST_P(CardParity, OfEveryPrecision) {
   for (const char* precision : {"bf16", "fp16", "bf16-true"}) {
-    // The host has no recurrent layer of 16-bit floats.
-    if (is_recurrent() && std::string_view(precision) == "fp16") continue;
+    // The host has no recurrent layer of fp16, and of bf16 only with instructions for it.
+    const bool is_half = std::string_view(precision) == "fp16";
+    if (is_recurrent() && (is_half || !memory::processor_computes(at::kBFloat16))) continue;
     options_.precision = precision;
     const bool has_other_attention = zoo_.is("gpt");
     expect_parity(precision, !has_other_attention && !is_recurrent());

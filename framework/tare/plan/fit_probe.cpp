@@ -209,8 +209,8 @@ FitTrace FitProbe::of(int64_t batch, const PartSizes& parts) {
 
 std::optional<std::string> refusal_of(const PlanRequest& given) {
   PlanRequest request = given;
+  if (!request.on_host()) request.options.precision = "fp32";
   request.machine = plan::Machine::host;
-  request.options.precision = "fp32";
   const GeneratorScope keep(c10::kCPU);
   const NoBudget unbounded;
   const int64_t batch = request.options.batch;

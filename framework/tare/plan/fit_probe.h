@@ -46,7 +46,7 @@ class FitProbe {
 
 /// Returns why the fit of the request cannot be done: what LibTorch refuses in its model, loss,
 /// metrics or optimizer when it is done on this host with few samples, and with whole batches too.
-/// 16-bit types are tried as float32, and a fit for a card is tried on the host. Unset: nothing is
+/// A fit for a card is tried on the host, in float32. Unset: nothing is
 /// known against the fit, also where this host has too little memory to try.
 [[nodiscard]] std::optional<std::string> refusal_of(const PlanRequest& request);
 

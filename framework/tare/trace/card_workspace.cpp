@@ -8,8 +8,11 @@
 
 #include <algorithm>
 #include <string>
+#include <unordered_set>
+#include <utility>
 
 #include "tare/memory/backend.h"
+#include "tare/memory/event_log.h"
 #include "tare/trace/blocks.h"
 #include "tare/trace/measurements.h"
 #include "tare/trace/recording.h"
@@ -22,8 +25,8 @@ using at::Tensor;
 std::optional<c10::Device> measured_card;
 bool has_measured = false;
 
-constexpr int64_t kOfACard = -2;       // no key of the host begins so
-constexpr int64_t kGranularity = 512;  // of blocks of the caching allocator
+constexpr int64_t kOfACard = -2;      // no key of the host begins so
+constexpr size_t kMostEvents = 1024;  // a convolution has some ten
 
 /// Returns everything that cuDNN's choice depends on.
 Measurements::Key key_of(const Convolution& call, const std::string& card) {
@@ -71,20 +74,30 @@ std::vector<Tensor> run(const Convolution& call, const Tensor& input, const Tens
   return {grad_input, grad_weight};
 }
 
-/// The work is one block: the workspace, in the allocator's granularity.
+/// Returns the most bytes at once of the blocks that were born and freed in the log.
+int64_t transient_bytes(const memory::EventHistory& history) {
+  std::unordered_set<uint64_t> freed;
+  for (const auto& event : history.events)
+    if (event.kind == memory::EventKind::free) freed.insert(event.block);
+  int64_t now = 0, most = 0;
+  for (const auto& event : history.events) {
+    if (!freed.contains(event.block)) continue;
+    now += event.kind == memory::EventKind::allocation ? event.bytes : -event.bytes;
+    most = std::max(most, now);
+  }
+  return most;
+}
+
+/// The work is one block, the workspace: what is freed again while the operands have no gaps.
 AllocationTrace measure(const Convolution& call, c10::Device card) {
   has_measured = true;
   const OnTheHost real;  // on no host, but beside the trace
   const Tensor input = on_card(call.input, card), weight = on_card(call.weight, card),
                grad_output = on_card(call.grad_output, card);
-  const memory::PeakScope peak(card);
-  int64_t bytes = 0;
-  for (const Tensor& result : run(call, input, weight, grad_output))
-    if (result.defined())
-      bytes += (static_cast<int64_t>(result.storage().nbytes()) + kGranularity - 1) / kGranularity *
-               kGranularity;
+  const memory::EventLog log({.device = card, .capacity = kMostEvents});
+  const std::vector<Tensor> results = run(call, input, weight, grad_output);
   AllocationTrace work;
-  const int64_t workspace = peak.peak_above_start_bytes() - bytes;
+  const int64_t workspace = transient_bytes(log.history());
   if (workspace > 0) work.steps.push_back({.block = 0, .bytes = workspace});
   return work;
 }

@@ -53,7 +53,7 @@ constexpr std::array<Hint, 22> kHints{{
     {"is invalid for input of size", "derive the sizes from the input's, such as x.flatten(1)"},
     {"could not create a primitive",
      "this processor cannot compute the operator in the dtype of its operands: use the precision "
-     "fp32 or bf16"},
+     "fp32"},
     {"must match the size of tensor", "make the operands' sizes equal, or 1 where they broadcast"},
 }};
 
