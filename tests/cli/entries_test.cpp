@@ -208,6 +208,11 @@ TEST(Entries, AreExplainedByTheirNameAlone) {
   EXPECT_FALSE(text("batchh").has_value()) << "a key is nearer";
 }
 
+TEST(RecipeKeys, TypesNameAMappingWhereANumberIsNotAll) {
+  EXPECT_EQ(recipe_key("phases.lr").type, "a number, or a mapping of from, to");
+  EXPECT_EQ(recipe_key("phases.lr.from").type, "a number");
+}
+
 TEST(Entries, KeysOfASweepAreExplainedToo) {
   EXPECT_THAT(*cli::entry_explanation("trials", 80),
               StartsWith("trials (of a sweep)\n  meaning  runs at most"));

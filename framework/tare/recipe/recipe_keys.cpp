@@ -195,6 +195,8 @@ class Collector {
   void add(const std::string& path) {
     const auto facts = facts_of([&](Node value) { return refusal(path, std::move(value)); });
     RecipeKey key{.path = path, .type = path == "phases" ? "a list" : facts.type};
+    if (const auto keys = keys_in(path); !keys.empty() && key.type.find("number") != key.type.npos)
+      key.type += ", or a mapping of " + listed(keys);
     key.range = facts.range;
     key.words = words_of(path, facts);
     key.default_value = default_of(defaults_, path);
