@@ -77,6 +77,17 @@ TEST_F(CardCli, EveryPhasePeaksAsPlanned) {
   if (is_stand_in()) expect_as_planned(json_of("run.json"));
 }
 
+// The optimizer's state, which the first step makes, stands beside a whole batch in epoch 2 only.
+TEST_F(CardCli, PhasesWithOneWholeBatchPeakAsPlanned) {
+  if (!is_stand_in()) GTEST_SKIP() << "a card's convolutions choose workspaces by themselves";
+  for (const char* epochs : {"1", "2"}) {
+    const auto run = tare({"run", "card.yaml", "batch=100",
+                           std::string("phases.1.epochs=") + epochs, "--json", "run.json"});
+    ASSERT_EQ(run.status, 0) << run.err;
+    expect_as_planned(json_of("run.json"));
+  }
+}
+
 // Convolutions are done once on the card that is planned for. A card elsewhere has the bound only.
 TEST_F(CardCli, WorkspacesOfConvolutionsAreMeasuredOnTheCard) {
   if (!is_stand_in()) GTEST_SKIP() << "only the stand-in has a workspace of a size that is known";

@@ -304,10 +304,9 @@ std::unique_ptr<LearnerState> planned_state(const PlanRequest& request, const Fi
   return state;
 }
 
-/// Fits one epoch.
-void fit_epoch(LearnerState& state) {
+void fit(LearnerState& state, int64_t epochs) {
   PlannedView view(state);
-  FitPlan plan{.epochs = 1};
+  FitPlan plan{.epochs = epochs};
   plan.rates.assign(state.model.layer_groups().size(), state.base_rate());
   state.hold_frozen();
   FitLoop loop(state, view,
@@ -327,9 +326,9 @@ void note_data(const std::vector<at::Tensor>& data_set) {
   plan::note(ledger);
 }
 
-/// Runs from a new model to the end of an epoch, and marks the part that counts.
-void run_epoch(const PlanRequest& request, const FitShape& shape, const Splits& data,
-               const LearnerOptions& options, LedgerAnnotator& noter, c10::DeviceType device) {
+/// Runs from a new model to the end of its fit, and marks the part that counts.
+void run_fit(const PlanRequest& request, const FitShape& shape, const Splits& data,
+             const LearnerOptions& options, LedgerAnnotator& noter, c10::DeviceType device) {
   const auto state = planned_state(request, shape, data, options, device);
   noter.follow(*state);
   if (request.before) request.before(*state);
@@ -338,7 +337,7 @@ void run_epoch(const PlanRequest& request, const FitShape& shape, const Splits& 
   const std::vector<at::Tensor> data_set = plan::play(request.data_set, held, device);
   note_data(data_set);
   if (request.set_up) request.set_up(*state);
-  fit_epoch(*state);
+  fit(*state, shape.epochs);
   if (request.on_host() && request.saves_at_end)
     save_state(state->model, *state->optimizer, state->device);
   plan::mark("end");
@@ -364,6 +363,9 @@ FitShape shape_of(const PlanRequest& request, int64_t batch, const PartSizes& pa
   FitShape shape{.train = split_shape(request, *request.train, batch, parts.train, true)};
   shape.micro_batch = std::min(parts.train, shape.train.whole.samples);
   if (request.valid) shape.valid = split_shape(request, *request.valid, batch, parts.valid, false);
+  // The first step makes the optimizer's state on a card: with one whole batch in an epoch, none
+  // has the state beside it until the next epoch.
+  if (shape.train.count < 2) shape.epochs = std::min<int64_t>(request.epochs, 2);
   return shape;
 }
 
@@ -376,7 +378,7 @@ FitTrace trace_fit(const PlanRequest& request, int64_t batch, const PartSizes& p
   const auto noter = std::make_shared<LedgerAnnotator>();
   const LearnerOptions options = options_for(request, shape, noter);
   const Splits data = synthetic_splits(request, shape, false);
-  const auto run = [&] { run_epoch(request, shape, data, options, *noter, c10::kMeta); };
+  const auto run = [&] { run_fit(request, shape, data, options, *noter, c10::kMeta); };
   return as_refused([&] { return counted(plan::trace(run, request.machine)); });
 }
 
@@ -385,7 +387,7 @@ FitTrace trace_real_fit(const PlanRequest& request, const FitShape& shape) {
   const LearnerOptions options = options_for(request, shape, noter);
   const Splits data = synthetic_splits(request, shape, true);
   return counted(
-      plan::host_trace([&] { run_epoch(request, shape, data, options, *noter, c10::kCPU); }));
+      plan::host_trace([&] { run_fit(request, shape, data, options, *noter, c10::kCPU); }));
 }
 
 }  // namespace tare

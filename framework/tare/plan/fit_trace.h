@@ -65,6 +65,7 @@ struct PlanRequest {
   /// Changes the model between the start of counting and the fit; may be empty.
   std::function<void(LearnerState&)> set_up{};
   plan::Machine machine = plan::Machine::host;  ///< where the host is: data and loader count too
+  int64_t epochs = 2;                           ///< of the fit
   /// After which batches automatic checkpoints are written. What writing one takes counts.
   SavingBatches saving{};
   /// Whether a checkpoint is saved when the fit has ended, which counts on the host.
@@ -129,6 +130,7 @@ struct FitShape {
   int64_t micro_batch = 0;  ///< for the training split; at most its whole batches' samples
   SplitShape train{};
   std::optional<SplitShape> valid{};
+  int64_t epochs = 1;  ///< 2 where only the second one has whole batches after the first step
 };
 
 /// Returns the shape of the trace of a fit with batches of that size, in parts of these sizes.

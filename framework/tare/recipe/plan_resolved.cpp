@@ -138,6 +138,7 @@ class RecipePlanner {
     request.train = data.train;
     request.valid = data.valid;
     if (request.on_host()) request.data_set = reading_of(data);
+    request.epochs = recipe_.phases[index].epochs;
     request.saving = saving_batches(index, data.facts);
     request.saves_at_end = !recipe_.phases[index].save.empty();
     request.before = [this, index](LearnerState& state) { keep_states(state, index); };
