@@ -12,6 +12,7 @@
 #include "tare/base/io.h"
 #include "tare/inference/bundle.h"
 #include "tare/inference/rows.h"
+#include "tare/memory/native_types.h"
 #include "tare/recipe/plan.h"
 #include "tare/train/interrupt.h"
 
@@ -281,6 +282,20 @@ TEST(RunRecipe, OfAModelThatDoesNotTakeTextsIsRefusedBeforeItMakesAFolder) {
   recipe.model = {.name = "lstm"};
   recipe.data.collate = config::Choice{.name = "stack"};  // texts of different length
   EXPECT_NE(refusal(recipe, {.plan = true}), "accepted");
+}
+
+// oneDNN refuses it with an error of its own, which is none of LibTorch's.
+TEST(RunRecipe, OfARecurrentLayerThatTheProcessorCannotComputeIsRefusedBeforeItMakesAFolder) {
+  const TempDir folder;
+  const OwnData own;
+  RecipeOptions recipe = tiny(folder);
+  recipe.phases.resize(1);
+  recipe.data = own.options("text_folder");
+  recipe.model = {.name = "lstm"};
+  recipe.learner.precision = memory::processor_computes(at::kBFloat16) ? "fp16" : "bf16";
+  const std::string refused = refusal(recipe, {.plan = true});
+  if (refused == "accepted") GTEST_SKIP() << "this processor computes it";
+  EXPECT_THAT(refused, HasSubstr("use the precision fp32"));
 }
 
 TEST(RunRecipe, RefusesASampleShapeThatIsNotThatOfTheData) {

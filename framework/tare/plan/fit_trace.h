@@ -1,14 +1,18 @@
 // FitTrace: a fit gone through on the meta device by the Learner's own code. Internal.
 #pragma once
 
+#include <c10/util/Exception.h>
+
 #include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 
 #include "tare/trace/allocation_trace.h"
 #include "tare/trace/estimate.h"
+#include "tare/trace/not_plannable.h"
 #include "tare/train/compute_error.h"
 #include "tare/train/options.h"
 
@@ -86,13 +90,20 @@ struct FitTrace {
 };
 
 /// Returns what `work` returns. Where LibTorch has refused an operation of it, LibTorch's own error
-/// is thrown in place of the ComputeError.
+/// is thrown in place of the ComputeError, and NotPlannable for an error of oneDNN.
 template <class Work>
 auto as_refused(const Work& work) {
   try {
     return work();
   } catch (const ComputeError& error) {
-    std::rethrow_if_nested(error);
+    try {
+      std::rethrow_if_nested(error);
+    } catch (const c10::Error&) {
+      throw;
+    } catch (const std::exception& why) {
+      throw plan::NotPlannable("the fit", std::string("is refused: ") + why.what(),
+                               "change what is refused");
+    }
     throw;
   }
 }
