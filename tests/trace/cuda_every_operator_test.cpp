@@ -120,6 +120,7 @@ class OnCard : public Base {
   }
 };
 using EmbeddingsOnCard = OnCard<::testing::Test>;
+using BatchNormsOnCard = OnCard<::testing::Test>;
 using OperatorsOnCard = OnCard<::testing::TestWithParam<Case>>;
 
 TEST_P(OperatorsOnCard, AllocateAsPlanned) {
@@ -159,6 +160,37 @@ TEST_F(EmbeddingsOnCard, OfManyIndicesAllocateAsPlanned) {
     EXPECT_LE(real_last, planned_last) << indices;
     EXPECT_GE(real_last * features, planned_last) << indices;
   }
+}
+
+struct NormOfImages {
+  c10::ScalarType type;
+  at::MemoryFormat format;
+  int64_t size;
+  bool of_input, trains, frozen;
+
+  void work() const {
+    nn::BatchNorm2d norm(8);
+    norm->train(trains);
+    for (const at::Tensor& p : norm->parameters()) p.requires_grad_(!frozen);
+    const auto options = at::TensorOptions(type).memory_format(format);
+    const at::Tensor y = norm(torch::empty({4, 8, size, size}, options).requires_grad_(of_input));
+    if (of_input || !frozen) y.backward(torch::ones_like(y));
+  }
+};
+
+// cuDNN or one of LibTorch's kernels computes it, by dtype, layout and gradients.
+TEST_F(BatchNormsOnCard, AllocateAsPlanned) {
+  for (const auto type : {at::kFloat, at::kHalf, at::kBFloat16})
+    for (const auto format : {at::MemoryFormat::Contiguous, at::MemoryFormat::ChannelsLast})
+      for (const int64_t size : {1, 6})
+        for (const bool of_input : {false, true})
+          for (const bool trains : {false, true})
+            for (const bool frozen : {false, true}) {
+              SCOPED_TRACE(::testing::Message() << type << ' ' << format << ' ' << size << ' '
+                                                << of_input << trains << frozen);
+              const NormOfImages each{type, format, size, of_input, trains, frozen};
+              expect_as_planned([&] { each.work(); });
+            }
 }
 
 INSTANTIATE_TEST_SUITE_P(All, OperatorsOnCard, ::testing::ValuesIn(all_cases()),

@@ -2,6 +2,7 @@
 #include "tare/plan/fit_trace.h"
 
 #include <ATen/ops/empty_like.h>
+#include <c10/core/Contiguity.h>
 #include <c10/core/MemoryFormat.h>
 
 #include <algorithm>
@@ -63,7 +64,8 @@ class SyntheticDataset final : public Dataset {
   /// Returns the layout with which an input is sent to a card.
   [[nodiscard]] plan::Layout sent(plan::Layout input) const {
     if (shape_.halves && c10::isFloatingType(input.type)) input.type = c10::kBFloat16;
-    if (shape_.channels_last && input.sizes.size() == 4)
+    if (shape_.channels_last && input.sizes.size() == 4 &&
+        !c10::_compute_channels_last_contiguous_2d<int64_t>(input.sizes, input.strides))
       input.strides = c10::get_channels_last_strides_2d(input.sizes);
     return input;
   }

@@ -74,13 +74,66 @@ Layout dense(const Tensor& tensor, at::MemoryFormat format) {
   return layout;
 }
 
+/// Returns the tensor where it lies so, else a copy without gaps.
+Tensor contiguous(const Tensor& tensor, at::MemoryFormat format) {
+  return tensor.is_contiguous(format) ? tensor : empty_like(tensor, tensor.sizes(), format);
+}
+
+/// The operands of cuDNN's convolutions, as LibTorch hands them over
+/// (ATen/native/cudnn/ConvShared.cpp). `call` has no layouts.
+class CudnnConvolution {
+ public:
+  explicit CudnnConvolution(Convolution call) : call_(std::move(call)) {}
+
+  /// Computes a convolution from its operands, or the gradient of a transposed one's input. One
+  /// channel of one pixel is laid out in both formats, and the operands follow what the result says
+  /// of itself.
+  [[nodiscard]] Tensor forward(const Tensor& input, const Tensor& weight, IntArrayRef sizes,
+                               std::array<bool, 3> mask = {}) {
+    Tensor result = empty_like(input, sizes, card_format(input, weight));
+    const auto format = result.suggest_memory_format();
+    const Tensor dense_weight = contiguous(weight, format), dense_input = contiguous(input, format);
+    mask[0] ? take_workspace(result, weight, input, format, mask)
+            : take_workspace(input, weight, {}, format, mask);
+    return result;
+  }
+  /// Computes the gradient of a convolution's input, or a transposed convolution.
+  [[nodiscard]] Tensor backward_input(const Tensor& grad, const Tensor& weight, IntArrayRef sizes,
+                                      std::array<bool, 3> mask = {true}) {
+    const auto format = card_format(grad, weight);
+    Tensor result = empty_like(grad, sizes, format);
+    const Tensor dense_weight = contiguous(weight, format), dense_grad = contiguous(grad, format);
+    mask[0] ? take_workspace(result, weight, grad, format, mask)
+            : take_workspace(grad, weight, {}, format, mask);
+    return result;
+  }
+  [[nodiscard]] Tensor backward_weight(const Tensor& grad, const Tensor& input,
+                                       const Tensor& weight) {
+    const auto format = card_format(input, grad);
+    const Tensor dense_grad = contiguous(grad, format), dense_input = contiguous(input, format);
+    Tensor result = empty_like(grad, weight.sizes(), format);
+    take_workspace(input, weight, grad, format, {false, true, false});
+    return result;
+  }
+
+ private:
+  /// Holds for a moment what cuDNN takes for one result, from operands in one format.
+  void take_workspace(const Tensor& input, const Tensor& weight, const Tensor& grad_output,
+                      at::MemoryFormat format, std::array<bool, 3> mask) {
+    call_.input = dense(input, format);
+    call_.weight = dense(weight, format);
+    if (grad_output.defined()) call_.grad_output = dense(grad_output, format);
+    call_.mask = mask;
+    (void)hold_workspace(call_);
+  }
+
+  Convolution call_;
+};
+
 /// The bias is added in place.
 Tensor card_convolution(const Tensor& input, const Tensor& weight, IntArrayRef stride,
                         IntArrayRef padding, IntArrayRef dilation, bool transposed,
                         IntArrayRef output_padding, int64_t groups) {
-  const auto format = card_format(input, weight);
-  const auto dense_input = hold_contiguous(input, format),
-             dense_weight = hold_contiguous(weight, format);
   const auto each = [&](IntArrayRef list) {
     return at::native::expand_param_if_needed(list, "convolution", input.dim() - 2);
   };
@@ -90,57 +143,55 @@ Tensor card_convolution(const Tensor& input, const Tensor& weight, IntArrayRef s
                                         each(output_padding), each(stride), each(dilation), groups)
           : at::native::conv_output_size(input.sizes(), weight.sizes(), each(padding), each(stride),
                                          each(dilation));
-  Tensor result = empty_like(input, sizes, format);
-  if (!transposed && is_depthwise(input, weight, groups)) return result;
-  Convolution call =
-      call_of(input, weight, stride, padding, dilation, transposed, output_padding, groups);
-  call.input = dense(input, format);
-  call.weight = dense(weight, format);
-  (void)hold_workspace(call);
-  return result;
+  const Tensor dense_input = contiguous(input, card_format(input, weight));
+  if (!transposed && is_depthwise(input, weight, groups)) {
+    const Tensor dense_weight = contiguous(weight, at::MemoryFormat::Contiguous);
+    return empty_like(input, sizes, at::MemoryFormat::Contiguous);
+  }
+  CudnnConvolution cudnn(
+      call_of(input, weight, stride, padding, dilation, transposed, output_padding, groups));
+  return transposed ? cudnn.backward_input(dense_input, weight, sizes, {})
+                    : cudnn.forward(dense_input, weight, sizes);
 }
 
-/// Which kernels a card takes for a convolution.
-enum class CardKernels { cudnn, transposed, depthwise };
-
-CardKernels kernels_of(const Tensor& input, const Tensor& weight, bool transposed, int64_t groups) {
-  if (transposed) return CardKernels::transposed;
-  return is_depthwise(input, weight, groups) ? CardKernels::depthwise : CardKernels::cudnn;
+/// LibTorch's own kernels.
+std::tuple<Tensor, Tensor> card_depthwise_backward(const Tensor& grad_output, const Tensor& input,
+                                                   const Tensor& weight,
+                                                   const std::array<bool, 3>& mask) {
+  constexpr auto kFormat = at::MemoryFormat::Contiguous;
+  Tensor grad_input, grad_weight;
+  if (mask[1]) {
+    const Tensor dense_grad = contiguous(grad_output, kFormat),
+                 dense_input = contiguous(input, kFormat);
+    grad_weight = empty_like(weight, weight.sizes(), kFormat);
+  }
+  if (mask[0]) {
+    grad_input = empty_like(input, input.sizes(), kFormat);
+    const Tensor dense_weight = contiguous(weight, kFormat);
+  }
+  return {grad_input, grad_weight};
 }
 
-/// Holds for a moment what cuDNN takes for one gradient of a backward, from operands in one format.
-void take_workspace(Convolution call, const Tensor& grad_output, const Tensor& input,
-                    const Tensor& weight, at::MemoryFormat format, std::array<bool, 3> mask) {
-  call.input = dense(input, format);
-  call.weight = dense(weight, format);
-  call.grad_output = dense(grad_output, format);
-  call.mask = mask;
-  (void)hold_workspace(call);
-}
-
-/// `call`: of the backward, without operands.
-Tensor card_grad_input(const Convolution& call, const Tensor& grad_output, const Tensor& input,
-                       const Tensor& weight, CardKernels kernels) {
-  const auto format = card_format(grad_output, weight);
-  Tensor result = empty_like(input, input.sizes(), format);
-  const bool copies_grad = kernels == CardKernels::cudnn;
-  const auto dense_weight = hold_contiguous(weight, format),
-             dense_grad = hold(copies_grad ? copied_bytes(grad_output, format) : 0);
-  if (kernels != CardKernels::depthwise)
-    take_workspace(call, grad_output, input, weight, format, {true, false, false});
-  return result;
-}
-
-Tensor card_grad_weight(const Convolution& call, const Tensor& grad_output, const Tensor& input,
-                        const Tensor& weight, CardKernels kernels) {
-  const auto format = card_format(input, grad_output);
-  const bool copies_grad = kernels != CardKernels::transposed;
-  const auto dense_grad = hold(copies_grad ? copied_bytes(grad_output, format) : 0),
-             dense_input = hold_contiguous(input, format);
-  Tensor result = empty_like(weight, weight.sizes(), format);
-  if (kernels != CardKernels::depthwise)
-    take_workspace(call, grad_output, input, weight, format, {false, true, false});
-  return result;
+/// `call`: without layouts.
+std::tuple<Tensor, Tensor> card_cudnn_backward(const Convolution& call, const Tensor& grad_output,
+                                               const Tensor& given, const Tensor& weight,
+                                               const std::array<bool, 3>& mask) {
+  const Tensor input = mask[1] ? contiguous(given, card_format(given, weight)) : given;
+  const auto format = input.suggest_memory_format();
+  CudnnConvolution cudnn(call);
+  Tensor grad_input, grad_weight;
+  if (call.transposed) {
+    const Tensor grad = contiguous(grad_output, format);
+    if (mask[0]) grad_input = cudnn.forward(grad, weight, input.sizes(), {true});
+    if (mask[1]) grad_weight = cudnn.backward_weight(grad, input, weight);
+  } else {
+    const Tensor grad = grad_output.suggest_memory_format() == format
+                            ? grad_output
+                            : empty_like(grad_output, grad_output.sizes(), format);
+    if (mask[0]) grad_input = cudnn.backward_input(grad, weight, input.sizes());
+    if (mask[1]) grad_weight = cudnn.backward_weight(grad, input, weight);
+  }
+  return {grad_input, grad_weight};
 }
 
 std::tuple<Tensor, Tensor, Tensor> card_convolution_backward(const Convolution& call,
@@ -148,18 +199,11 @@ std::tuple<Tensor, Tensor, Tensor> card_convolution_backward(const Convolution& 
                                                              const Tensor& input,
                                                              const Tensor& weight,
                                                              const std::array<bool, 3>& mask) {
-  const CardKernels kernels = kernels_of(input, weight, call.transposed, call.groups);
-  const bool transposed = kernels == CardKernels::transposed,
-             depthwise = kernels == CardKernels::depthwise;
-  c10::DataPtr copy =
-      hold(transposed ? copied_bytes(grad_output, input.suggest_memory_format()) : 0);
-  Tensor grad_input, grad_weight, grad_bias;
-  if (mask[1] && depthwise)
-    grad_weight = card_grad_weight(call, grad_output, input, weight, kernels);
-  if (mask[0]) grad_input = card_grad_input(call, grad_output, input, weight, kernels);
-  if (mask[1] && !depthwise)
-    grad_weight = card_grad_weight(call, grad_output, input, weight, kernels);
-  copy.clear();
+  auto [grad_input, grad_weight] =
+      !call.transposed && is_depthwise(input, weight, call.groups)
+          ? card_depthwise_backward(grad_output, input, weight, mask)
+          : card_cudnn_backward(call, grad_output, input, weight, mask);
+  Tensor grad_bias;
   if (mask[2]) {
     std::vector<int64_t> all{0};
     for (int64_t dim = 2; dim < grad_output.dim(); ++dim) all.push_back(dim);

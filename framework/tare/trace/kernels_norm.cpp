@@ -48,6 +48,17 @@ c10::DataPtr hold_channels(const Tensor& input, int64_t rows = 1) {
   return hold_on_host(bytes_of(rows * input.size(1), input.scalar_type()));
 }
 
+/// Whether LibTorch's kernels on a card walk a tensor pixel by pixel.
+bool by_pixels_on_card(const Tensor& t) {
+  return is_channels_last(t) || (t.is_contiguous() && t.stride(1) == 1);
+}
+
+/// Whether cuDNN normalizes on a card: images, with weights, but not in bfloat16. Its evaluation
+/// saves nothing, and has a backward by LibTorch's kernels.
+bool by_cudnn(const Tensor& input, bool has_weight) {
+  return input.dim() > 2 && has_weight && input.scalar_type() != at::kBFloat16;
+}
+
 /// Holds the partial sums of a card that are over one row of channels after the other: `values` of
 /// each channel and block (flexible_launch_configs in ATen/native/cuda/Normalization.cuh).
 void hold_partial_sums(const Tensor& input, int64_t values) {
@@ -67,14 +78,17 @@ void hold_partial_sums(const Tensor& input, int64_t values) {
 
 using Normed = std::tuple<Tensor, Tensor, Tensor>;
 
-Normed batch_norm(const Tensor& input, const std::optional<Tensor>&, const std::optional<Tensor>&,
-                  const std::optional<Tensor>&, const std::optional<Tensor>&, bool training, double,
-                  double) {
+Normed batch_norm(const Tensor& input, const std::optional<Tensor>& weight,
+                  const std::optional<Tensor>&, const std::optional<Tensor>&,
+                  const std::optional<Tensor>&, bool training, double, double) {
   require_known("aten::native_batch_norm", input);
-  const Tensor output = at::empty_like(input, input.suggest_memory_format());
-  const int64_t saved = training ? input.size(1) : 0;
+  const bool by_default = !for_card() && input.is_contiguous();  // of a single pixel too
+  const Tensor output =
+      at::empty_like(input, by_default ? MemoryFormat::Contiguous : input.suggest_memory_format());
+  const bool by_libtorch = for_card() && !by_cudnn(input, weight && weight->defined());
+  const int64_t saved = training || by_libtorch ? input.size(1) : 0;
   const Tensor mean = fresh_sums({saved}, input), deviation = fresh_sums({saved}, input);
-  if (training && for_card() && input.dim() == 2) hold_partial_sums(input, 4);
+  if (by_libtorch && training && by_pixels_on_card(input)) hold_partial_sums(input, 4);
   if (training) {
     const auto sum = hold_channels(input), squares = hold_channels(input);
     const auto partial =
@@ -84,33 +98,56 @@ Normed batch_norm(const Tensor& input, const std::optional<Tensor>&, const std::
   return {output, mean, deviation};
 }
 
-/// A card's cuDNN normalizes images that are trained on, with weights; LibTorch's own kernels do
-/// everything else.
+/// Whether the kernels of a card need no general iterator for both tensors.
+bool alike_on_card(const Tensor& a, const Tensor& b) {
+  const auto known = [](const Tensor& t) {
+    return t.is_contiguous() || t.is_contiguous(MemoryFormat::ChannelsLast);
+  };
+  return known(a) && known(b) && by_pixels_on_card(a) == by_pixels_on_card(b);
+}
+
+/// LibTorch's own kernels sum and scale at once where they walk channel by channel
+/// (ATen/native/cuda/Normalization.cu).
 Normed card_batch_norm_backward(const Tensor& grad, const Tensor& input, bool has_weight,
                                 bool training, const std::array<bool, 3>& mask) {
   const auto format = input.suggest_memory_format();
-  const auto of_channels = [&] { return fresh_sums({input.size(1)}, input); };
-  const auto of_input = [&] { return at::empty_like(input, format); };
+  const auto of_channels = [&](bool wanted = true) {
+    return wanted ? fresh_sums({input.size(1)}, input) : Tensor();
+  };
   Normed result;
   auto& [grad_input, grad_weight, grad_bias] = result;
-  const bool by_rows = input.dim() == 2, reduces = training || mask[1] || mask[2];
-  if (!by_rows && (training || reduces)) {
-    const auto copy = hold(training && has_weight ? copied_bytes(grad, format) : 0);
-    if (mask[0]) grad_input = of_input();
-    if (mask[1]) grad_weight = of_channels();
-    if (mask[2]) grad_bias = of_channels();
+  const auto drop_unwanted = [&] {
+    if (!mask[0]) grad_input = Tensor();
+    if (!mask[1]) grad_weight = Tensor();
+    if (!mask[2]) grad_bias = Tensor();
+  };
+  if (training && by_cudnn(input, has_weight)) {  // it makes every gradient, wanted or not
+    const auto copy = hold_contiguous(grad, format);
+    result = {at::empty_like(input, format), of_channels(), of_channels()};
+    drop_unwanted();
     return result;
   }
-  const Tensor deviation = training ? Tensor() : of_channels();
+  const bool reduces = training || mask[1] || mask[2], by_pixels = by_pixels_on_card(input);
+  if (reduces && mask[0] && !by_pixels)
+    return {at::empty_like(input, format), of_channels(mask[1]), of_channels(mask[2])};
+  const Tensor deviation = of_channels(!training && by_cudnn(input, has_weight));
   Tensor sum, product;
   if (reduces) {
-    if (mask[0]) sum = of_channels();
-    if (mask[0]) product = of_channels();
-    if (mask[1]) grad_weight = of_channels();
-    if (mask[2]) grad_bias = of_channels();
-    hold_partial_sums(input, 2);
+    const bool all = by_pixels && by_pixels_on_card(grad);  // wanted or not
+    sum = of_channels(all || mask[0]);
+    product = of_channels(all || mask[0]);
+    grad_weight = of_channels(all ? has_weight : mask[1]);
+    grad_bias = of_channels(all ? has_weight : mask[2]);
+    if (all) hold_partial_sums(input, 2);
   }
-  if (mask[0]) grad_input = of_input();
+  if (mask[0] && training) {
+    const Tensor one =
+        !has_weight && !alike_on_card(input, grad) ? fresh_sums({}, input) : Tensor();
+    grad_input = at::empty_like(input, format);
+  } else if (mask[0]) {
+    grad_input = fresh(input.sizes(), input);
+  }
+  drop_unwanted();
   return result;
 }
 
@@ -128,12 +165,13 @@ Normed batch_norm_backward(const Tensor& grad, const Tensor& input,
   if (mask[0]) grad_input = at::empty_like(input, format);
   if (mask[1]) grad_weight = fresh({input.size(1)}, input);
   if (mask[2]) grad_bias = fresh({input.size(1)}, input);
-  if (walk_of(grad) != walk_of(input)) {
+  if (walk_of(grad) == Walk::strides || grad.suggest_memory_format() != format) {
     const auto deviation = hold_channels(input);
     return result;
   }
   if (mask[0]) grad_input = at::empty_like(input, format);  // the host allocates it twice
   if (walk_of(input) == Walk::channels) return result;
+  const auto ones = hold_channels(input, weight && weight->defined() ? 0 : 1);
   const auto deviation = hold_channels(input, training ? 0 : 1);
   const auto partial = hold_channels(input, int64_t{2} * at::get_num_threads());
   return result;

@@ -61,13 +61,20 @@ void compare_with_number(const c10::OperatorHandle& op, c10::DispatchKeySet keys
   wrapped.clear();
 }
 
+/// Returns a result as LibTorch's iterator lays it out: in the default layout where the operand has
+/// that and another one at once, as a single pixel does.
+Tensor iterated(const Tensor& self, const at::TensorOptions& options) {
+  return self.is_contiguous() ? at::empty(self.sizes(), options) : at::empty_like(self, options);
+}
+
 /// Handles operators with a result like their first operand, for which LibTorch has no kernel for
 /// meta tensors or one with another result.
+template <bool Iterated>
 void like_first(const c10::OperatorHandle& op, c10::DispatchKeySet, Stack* stack) {
   const size_t arguments = op.schema().arguments().size();
   const Tensor self = torch::jit::peek(*stack, 0, arguments).toTensor();
   torch::jit::drop(*stack, arguments);
-  stack->emplace_back(at::empty_like(self));
+  stack->emplace_back(Iterated ? iterated(self, self.options()) : at::empty_like(self));
 }
 
 Tensor logical(const Tensor& self, const Tensor& other) {
@@ -87,7 +94,7 @@ Tensor glu_backward(const Tensor&, const Tensor& self, int64_t) {
   return fresh(self.sizes(), self);
 }
 
-Tensor is_nan(const Tensor& self) { return at::empty_like(self, self.options().dtype(at::kBool)); }
+Tensor is_nan(const Tensor& self) { return iterated(self, self.options().dtype(at::kBool)); }
 
 }  // namespace
 
@@ -109,9 +116,11 @@ void add_pointwise_kernels(Kernels& kernels) {
                            "aten::le.Scalar", "aten::gt.Scalar", "aten::ge.Scalar"})
     kernels.add_boxed<&compare_with_number>(name);
   for (const auto* name :
-       {"aten::abs", "aten::flip", "aten::relu", "aten::hardtanh", "aten::hardtanh_backward",
-        "aten::hardswish", "aten::hardswish_backward", "aten::_prelu_kernel"})
-    kernels.add_boxed<&like_first>(name);
+       {"aten::abs", "aten::relu", "aten::hardtanh", "aten::hardtanh_backward", "aten::hardswish",
+        "aten::hardswish_backward"})
+    kernels.add_boxed<&like_first<true>>(name);
+  for (const auto* name : {"aten::flip", "aten::_prelu_kernel"})
+    kernels.add_boxed<&like_first<false>>(name);
   for (const auto* name : {"aten::logical_and", "aten::logical_or", "aten::logical_xor"})
     kernels.add(name, &logical);
   for (const auto* name : {"aten::logical_and_", "aten::logical_or_", "aten::logical_xor_"})
