@@ -4,7 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <optional>
 #include <random>
+#include <string>
+
+#include "support/environment.h"
+#include "tare/sweep/resources.h"
 
 namespace tare::sweep {
 namespace {
@@ -108,6 +113,21 @@ TEST(Placement, FillsDevicesToWithinAThirdOfTheBest) {
     for (int i = 0; i < 100; ++i) jobs.push_back({draw(1, 20), draw(1, 50)});
     const auto best = static_cast<double>(bound(devices, jobs));
     ASSERT_LE(static_cast<double>(play(devices, jobs)), 1.3 * best) << "round " << round;
+  }
+}
+
+TEST(ThreadsOfRun, AreAShareOfTheCoresAndAtMostWhatTheUserSet) {
+  const testing::ScopedVariable unset("OMP_NUM_THREADS", std::nullopt);
+  const int64_t all = threads_of_run(1);
+  EXPECT_GE(all, 1);
+  EXPECT_EQ(threads_of_run(10 * all), 1);
+  for (const std::string set : {"1", "1,8"}) {
+    const testing::ScopedVariable one("OMP_NUM_THREADS", set);
+    EXPECT_EQ(threads_of_run(1), 1) << set;
+  }
+  for (const std::string set : {"1000000", "no number", "-3", ""}) {
+    const testing::ScopedVariable other("OMP_NUM_THREADS", set);
+    EXPECT_EQ(threads_of_run(1), all) << set;
   }
 }
 

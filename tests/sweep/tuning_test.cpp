@@ -179,13 +179,17 @@ TEST_F(TuningTest, PausedRunsGoOnWhenTheyArePromoted) {
           << trial.run_name << '/' << name;
 }
 
-TEST_F(TuningTest, ARunAtItsLastEpochIsNotPaused) {
-  const sweep::SweepOptions sweep = read(
-      "parameters: {a: [5, 1]}\nresources: {jobs: 1}\n"
-      "pruner: {type: asha_promotion, min_resource: 2, reduction_factor: 2}\n");
-  sweep::SweepHost host = host_of(sweep, "pause=0.3; train 0.$a 0.$a");
-  host.epochs = [](const auto&) { return int64_t{2}; };
-  EXPECT_EQ(sweep::run_sweep(sweep, host).complete, 2);
+TEST_F(TuningTest, ARunAtItsLastEpochIsNeitherPausedNorPruned) {
+  for (const std::string pruner : {"asha_promotion", "asha"}) {
+    io::remove_all(files_.log_dir());
+    const sweep::SweepOptions sweep = read(
+        "parameters: {a: [5, 1]}\nresources: {jobs: 1}\n"
+        "pruner: {type: " +
+        pruner + ", min_resource: 2, reduction_factor: 2}\n");
+    sweep::SweepHost host = host_of(sweep, "pause=0.3; train 0.$a 0.$a");
+    host.epochs = [](const auto&) { return int64_t{2}; };
+    EXPECT_EQ(sweep::run_sweep(sweep, host).complete, 2) << pruner;
+  }
 }
 
 TEST_F(TuningTest, PausedRunsSurviveAStop) {

@@ -348,7 +348,7 @@ class Coordinator {
       const auto& values = reports_of(run);
       if (run.decision != search::PruneDecision::proceed) continue;  // it is saving
       run.decision = tuner_.report(run.trial, values);
-      if (run.decision == search::PruneDecision::pause && std::ssize(values) == run.epochs)
+      if (std::ssize(values) == run.epochs)
         run.decision = search::PruneDecision::proceed;  // it is at its end, and soon complete
       if (run.decision != search::PruneDecision::proceed) run.process->send(SIGTERM);
     }

@@ -2,6 +2,7 @@
 #include "tare/sweep/resources.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <iterator>
 #include <utility>
 
@@ -80,7 +81,12 @@ int64_t Slots::with_context(int64_t bytes) const {
          std::ranges::max_element(all_, {}, &launch::DeviceSlot::context_bytes)->context_bytes;
 }
 
-int64_t threads_of_run(int64_t jobs) { return std::max<int64_t>(1, cores() / jobs); }
+int64_t threads_of_run(int64_t jobs) {
+  const int64_t share = std::max<int64_t>(1, cores() / jobs);
+  const char* set = std::getenv("OMP_NUM_THREADS");
+  const int64_t most = set ? std::strtoll(set, nullptr, 10) : 0;  // of "4,2" the outer level
+  return most > 0 ? std::min(share, most) : share;
+}
 
 int64_t reservation(const SweepOptions& sweep, std::optional<int64_t> predicted) {
   constexpr int64_t kLeast = int64_t{16} << 20;

@@ -59,7 +59,8 @@ class Slots {
   int64_t jobs_;
 };
 
-/// Returns how many threads, at least 1, each of so many runs gets on this machine's cores.
+/// Returns how many threads, at least 1, each of so many runs gets on this machine's cores. A
+/// number in OMP_NUM_THREADS, which the user has set for the sweep, is the most.
 [[nodiscard]] int64_t threads_of_run(int64_t jobs);
 
 /// Returns the bytes to reserve for a run: its declared memory, or a tenth above the prediction; 0
