@@ -87,9 +87,11 @@ std::vector<Mistake> mistakes_on_the_command_line() {
       override_with("ScheduleOfAnotherProgram", "phases.0.schedule=own", {kOfAnotherProgram}),
       override_with("CallbackOfAnotherProgram", "callbacks=[own]", {kOfAnotherProgram}),
       override_with("TransformOfAnotherProgram", "data.transforms=[own]", {kOfAnotherProgram}),
-      override_with(
-          "ShiftOutOfTheImage", "data.transforms=[{shift: {pixels: 16}}]",
-          {"pixels may move images of 16 x 16 out of themselves, got 16", "allowed: at most 15"}),
+      override_with("ShiftOutOfTheImage", "data.transforms=[{shift: {pixels: 16}}]",
+                    {"command line: data.transforms.0.shift.pixels may move images of 16 x 16 out "
+                     "of themselves, "
+                     "got 16",
+                     "allowed: at most 15"}),
       override_with("SizeOfTexts", "data={name: text_folder, folder: ., size: 8}",
                     {"data.size is not taken by the data set text_folder, got 8"}),
       override_with("ModelThatTakesNoSuchSamples", "model=lstm",
@@ -273,6 +275,10 @@ std::vector<Mistake> mistakes_in_data() {
       {.name = "MissingIdx",
        .arguments = {"run", "tiny.yaml", "data={name: idx, images: no.gz, labels: no.gz}"},
        .pieces = {"command line: data.images is not there, got no.gz; allowed: a file"}},
+      {.name = "PipeInThePlaceOfData",
+       .arguments = {"run", "tiny.yaml", "data={name: idx, images: pipe, labels: pipe}"},
+       .pieces = {"command line: data.images is no file, got pipe; allowed: a file"},
+       .prepare = make_pipe},
       {.name = "CountAboveTheSamples",
        .arguments = {"run", "tiny.yaml",
                      "data={name: idx, images: images, labels: labels, count: 61}"},

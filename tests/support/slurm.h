@@ -24,8 +24,9 @@
 namespace tare::testing {
 
 /// Starts the daemons, which runs as root only, and stops them. Works without systemd and cgroups.
-/// Programs find it by SLURM_CONF, which it sets. The node has four processors, whatever the
-/// machine has, and two GPUs; jobs of the partition `urgent` take the place of those of `main`.
+/// Programs find it by SLURM_CONF, which it sets; it sets HOME to its folder too. The node has four
+/// processors, whatever the machine has, and two GPUs; jobs of the partition `urgent` take the
+/// place of those of `main`.
 class SlurmCluster {
  public:
   SlurmCluster() {
@@ -40,6 +41,8 @@ class SlurmCluster {
       }
     write_files();
     ::setenv("SLURM_CONF", (folder_ / "slurm.conf").c_str(), 1);
+    ::setenv("HOME", folder_.path().c_str(),
+             1);  // jobs are login shells; some profiles wait for locks
     start("munged", {"--key-file", file("munge.key"), "--socket", file("munge.socket"),
                      "--pid-file", file("munged.pid"), "--log-file", file("munged.log"),
                      "--seed-file", file("munge.seed"), "--force"});

@@ -154,8 +154,8 @@ void require(const std::string& field, const std::filesystem::path& given, bool 
       given.has_filename() ? given : given.parent_path();  // "images/"
   std::error_code error;
   const auto status = std::filesystem::status(path, error);
-  if (folder ? std::filesystem::is_directory(status)
-             : std::filesystem::exists(status) && !std::filesystem::is_directory(status))
+  // Opening a pipe would wait for its writer.
+  if (folder ? std::filesystem::is_directory(status) : std::filesystem::is_regular_file(status))
     return;
   const std::string kind = folder ? "folder" : "file";
   if (std::filesystem::exists(status))

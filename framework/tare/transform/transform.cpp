@@ -3,10 +3,13 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <limits>
 #include <type_traits>
 #include <utility>
 
 #include "tare/base/error.h"
+#include "tare/config/scalar.h"
 
 namespace tare {
 namespace {
@@ -22,9 +25,16 @@ void check_normalise(const Normalise& n) {
     throw ConfigError("transform.normalise",
                       "mean and std need one value for each channel, or one for all, got " +
                           std::to_string(n.mean.size()) + " and " + std::to_string(n.std.size()));
-  // !(s > 0) catches NaN as well.
-  if (std::any_of(n.std.begin(), n.std.end(), [](double s) { return !(s > 0); }))
-    throw ConfigError("transform.normalise", "every std must be > 0");
+  // The pixels are computed with these numbers, and with 1 / std, in float32.
+  constexpr double kLeast = std::numeric_limits<float>::min(), kMost = 1 / kLeast;
+  for (const double mean : n.mean)
+    if (!(std::abs(mean) <= kMost))
+      throw ConfigError("transform.normalise", "mean", "has a number that is too large",
+                        "numbers from -8.5e37 to 8.5e37", config::number_text(mean));
+  for (const double std : n.std)
+    if (!(std >= kLeast && std <= kMost))
+      throw ConfigError("transform.normalise", "std", "has a number that is no deviation",
+                        "numbers from 1.2e-38 to 8.5e37", config::number_text(std));
 }
 
 void check(const Transform& transform) {
@@ -112,7 +122,8 @@ std::vector<int64_t> Transforms::output_shape(const std::vector<int64_t>& shape)
   if (shape.size() != 3)
     throw ShapeError("transform", "images [channels, height, width]", list_text(shape));
   std::vector<int64_t> out = shape;
-  for (const Transform& step : steps_) {
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    const Transform& step = steps_[i];
     if (const auto* resize = std::get_if<Resize>(&step)) {
       out[1] = resize->height;
       out[2] = resize->width;
@@ -126,7 +137,7 @@ std::vector<int64_t> Transforms::output_shape(const std::vector<int64_t>& shape)
     } else if (const auto* shift = std::get_if<Shift>(&step)) {
       const int64_t most = std::min(out[1], out[2]) - 1;
       if (shift->pixels > most)
-        throw ConfigError("transform.shift", "pixels",
+        throw ConfigError("transform.shift", "transforms." + std::to_string(i) + ".shift.pixels",
                           "may move images of " + std::to_string(out[1]) + " x " +
                               std::to_string(out[2]) + " out of themselves",
                           "at most " + std::to_string(most), std::to_string(shift->pixels));
