@@ -61,7 +61,7 @@ class MicroBatch : public ::testing::TestWithParam<const char*> {
 
   /// An epoch with an allocation that fails (0: none), or within a budget.
   [[nodiscard]] Outcome run(std::optional<int64_t> micro_batch, uint64_t fail_at = 0,
-                            std::optional<int64_t> room_bytes = {}) const {
+                            std::optional<int64_t> available_bytes = {}) const {
     const auto watch = std::make_shared<Watch>(fail_at);
     auto l = learner(micro_batch);
     torch::manual_seed(5);
@@ -69,7 +69,7 @@ class MicroBatch : public ::testing::TestWithParam<const char*> {
     {
       const memory::PeakScope peak(c10::kCPU);
       std::optional<BudgetScope> budget;
-      if (room_bytes) budget.emplace(*room_bytes);
+      if (available_bytes) budget.emplace(*available_bytes);
       outcome.train_loss = l->fit(1, {.callbacks = {watch}}).epochs.at(0).train_loss;
       outcome.peak_bytes = peak.peak_above_start_bytes();
     }

@@ -39,8 +39,8 @@ class ProcessLimit : public ::testing::Test {
   }
   void TearDown() override { set_process_memory_limit({}); }
 
-  static void leave(int64_t room_bytes, const ProcessLimitOptions& options = {}) {
-    set_process_memory_limit(resident_bytes() + room_bytes, options);
+  static void leave(int64_t available_bytes, const ProcessLimitOptions& options = {}) {
+    set_process_memory_limit(resident_bytes() + available_bytes, options);
   }
 };
 

@@ -54,7 +54,7 @@ TEST_F(RunRowsTest, KeepFieldsAsTheyAreWritten) {
 TEST_F(RunRowsTest, ThatAreDamagedAreLeftOutWithAWarning) {
   EXPECT_THAT(runs(read("name,x\nr0,1\nr1\nr2,2,3\n,4\nr3,5\nr4,\"6\n")), ElementsAre("r0", "r3"));
   for (const char* problem :
-       {"row 2 of ", "has 1 fields, and the header has 2: it is left out\n", "row 3 of ",
+       {"row 2 of ", "has 1 fields, and the header has 2: it is ignored\n", "row 3 of ",
         "has 3 fields", "row 4 of ", "names no run in a column log_dir or name", "row 6 of ",
         "has a quote that is not closed"})
     EXPECT_THAT(warnings_, HasSubstr(problem));

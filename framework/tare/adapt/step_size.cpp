@@ -81,10 +81,11 @@ void StepSize::clean(int64_t done, int64_t peak_bytes) {
 
 bool StepSize::due() const { return shrunken() && patience_ > 0 && clean_ >= patience_; }
 
-bool StepSize::grow(int64_t room_bytes) {
+bool StepSize::grow(int64_t available_bytes) {
   clean_ = 0;
   auto most = std::min(static_cast<double>(size_) / policy_.shrink, static_cast<double>(limit_));
-  if (bytes_per_item_ > 0) most = std::min(most, static_cast<double>(room_bytes) / bytes_per_item_);
+  if (bytes_per_item_ > 0)
+    most = std::min(most, static_cast<double>(available_bytes) / bytes_per_item_);
   if (most <= static_cast<double>(size_)) return false;
   const int64_t size = rounded(std::min(limit_, static_cast<int64_t>(most)));
   if (size <= size_) return false;

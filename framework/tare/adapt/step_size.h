@@ -55,7 +55,7 @@ class StepSize {
   /// at this size took, scaled, which is no less than it needs where bytes are an affine function
   /// of the size; at most one step of the policy. False: none is larger, and it is due again after
   /// as many clean intervals.
-  bool grow(int64_t room_bytes);
+  bool grow(int64_t available_bytes);
 
  private:
   [[nodiscard]] int64_t rounded(int64_t size) const;

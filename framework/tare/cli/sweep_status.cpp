@@ -39,8 +39,8 @@ void keep_last_attempts(std::vector<sweep::Trial>& trials) {
 }
 
 /// Marks the runs that have begun and wait until the sweep continues, where its coordinator has
-/// ended. A killed one has left them as running: its processes of this machine have ended with it;
-/// jobs of a cluster go on.
+/// ended. A killed one has left them as running: its processes of this machine have ended with it.
+/// Jobs of a cluster continue.
 void mark_stopped(const SweepOptions& sweep, std::vector<sweep::Trial>& trials) {
   const std::string how = std::string("; ") +
                           (sweep.origin.is_program ? "its program" : "tare sweep run") +

@@ -28,7 +28,8 @@ constexpr int kOfChip = 0;  // NVML_TEMPERATURE_GPU
 constexpr auto kNotAvailable = std::numeric_limits<unsigned long long>::max();
 constexpr unsigned kTextBytes = 96;
 
-/// The library, initialised once and never shut down; null members where it is not there.
+/// Holds the functions of the library, which is initialised once and never shut down. They are null
+/// where it is not there.
 struct Nvml {
   int (*init)() = nullptr;
   int (*driver_version)(char*, unsigned) = nullptr;

@@ -36,7 +36,7 @@ Prefetch::~Prefetch() {
     const std::lock_guard lock(mutex_);
     stop_ = true;
   }
-  room_.notify_all();
+  changed_.notify_all();
   for (std::thread& thread : threads_) thread.join();
 }
 
@@ -49,7 +49,7 @@ Prefetch::Place& Prefetch::place(int64_t index) {
   return places_[static_cast<size_t>(index) % places_.size()];
 }
 
-bool Prefetch::has_room() const {
+bool Prefetch::may_make() const {
   return taken_ < end_ && taken_ - given_ < static_cast<int64_t>(places_.size());
 }
 
@@ -58,7 +58,7 @@ void Prefetch::work() {
   const memory::ThreadPhase phase(memory::PhaseKind::data);
   std::unique_lock lock(mutex_);
   for (;;) {
-    room_.wait(lock, [this] { return stop_ || taken_ == end_ || has_room(); });
+    changed_.wait(lock, [this] { return stop_ || taken_ == end_ || may_make(); });
     if (stop_ || taken_ == end_) return;
     const int64_t index = taken_++;
     ++busy_;
@@ -85,14 +85,14 @@ Batch Prefetch::next() {
     taken = std::exchange(place(given_), {});
     ++given_;
   }
-  room_.notify_one();
+  changed_.notify_one();
   if (taken.error) std::rethrow_exception(taken.error);
   return std::move(taken.batch);
 }
 
 std::vector<Batch> Prefetch::settled() {
   std::unique_lock lock(mutex_);
-  ready_.wait(lock, [this] { return busy_ == 0 && !has_room(); });
+  ready_.wait(lock, [this] { return busy_ == 0 && !may_make(); });
   std::vector<Batch> batches;
   for (const Place& p : places_)
     if (p.ready && !p.error) batches.push_back(p.batch);

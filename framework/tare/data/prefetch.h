@@ -40,11 +40,11 @@ class Prefetch {
   };
   void work();
   [[nodiscard]] Place& place(int64_t index);
-  [[nodiscard]] bool has_room() const;
+  [[nodiscard]] bool may_make() const;
 
   std::function<Batch(int64_t)> make_;
   std::mutex mutex_;
-  std::condition_variable room_, ready_;
+  std::condition_variable changed_, ready_;
   std::vector<Place> places_;
   int64_t given_, taken_, end_;  // batches given to the consumer, taken by a worker
   int64_t busy_ = 0;             // workers that are making a batch

@@ -71,7 +71,7 @@ at::Tensor activated(const at::Tensor& output, const std::string& activation) {
   return output;
 }
 
-/// The shape that an input has without the batch; kAny where it may have any size.
+/// Holds the shape that an input has without the batch; kAny where it may have any size.
 using Pattern = std::vector<int64_t>;
 constexpr int64_t kAny = -1;
 

@@ -13,11 +13,11 @@ namespace tare::launch {
 /// ChildStart::command, and returns the exit code. Must not throw.
 using ForkMain = std::function<int(const std::vector<std::string>& command)>;
 
-/// A process forked from this one, which forks once more for each run, always one ahead of the
-/// next. A run starts with all libraries loaded and initialised, at once, and is a child of this
-/// process like one that was executed: with a session of its own, killed when this process ends.
-/// For the host only: a GPU's driver does not survive a fork. The server ends with its object, or
-/// with this process.
+/// Owns a process forked from this one, which forks once more for each run, always one ahead of
+/// the next. A run starts with all libraries loaded and initialised, at once, and is a child of
+/// this process like one that was executed: with a session of its own, killed when this process
+/// ends. For the host only: a GPU's driver does not survive a fork. The server ends with its
+/// object, or with this process.
 class ForkServer {
  public:
   /// Forks now. `prepare` is called in the server, once: what it does every run inherits. This

@@ -31,7 +31,7 @@ using at::Tensor;
 
 using config::Node;
 
-/// A loss with its options, up to the reduction.
+/// Computes a loss with its options, up to the reduction.
 using Reduced =
     std::function<Tensor(const Tensor& output, const Tensor& target, int64_t reduction)>;
 

@@ -172,20 +172,20 @@ thread_local BlockObserver* observer = nullptr;
 class Observed {
  public:
   explicit Observed(const torch::nn::Module& block)
-      : block_(block), told_(std::exchange(observer, nullptr)) {
-    if (told_) told_->enter(block_);
+      : block_(block), outer_(std::exchange(observer, nullptr)) {
+    if (outer_) outer_->enter(block_);
   }
-  ~Observed() { observer = told_; }
+  ~Observed() { observer = outer_; }
   Observed(const Observed&) = delete;
   Observed& operator=(const Observed&) = delete;
 
   void leave(const at::Tensor& output) const {
-    if (told_) told_->leave(block_, output);
+    if (outer_) outer_->leave(block_, output);
   }
 
  private:
   const torch::nn::Module& block_;
-  BlockObserver* told_;
+  BlockObserver* outer_;
 };
 
 at::Tensor recomputed(torch::nn::Module& module, std::function<at::Tensor(const Tensors&)> body,

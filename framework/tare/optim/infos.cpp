@@ -22,12 +22,6 @@ bool accepts(const Check& check) {
   }
 }
 
-bool takes_nesterov(const std::string& name, const OptimizerKind& kind) {
-  OptimizerOptions options{.kind = name, .nesterov = true};
-  if (kind.momentum) options.momentum = 0.5;
-  return accepts([&] { check_optimizer(options); });
-}
-
 Node optimizer_options(const std::string& name) {
   const OptimizerKind kind = optimizers::registry().make(name);
   OptimizerOptions standard{.kind = name};
@@ -40,7 +34,7 @@ Node optimizer_options(const std::string& name) {
     const bool unset = field.value.kind != config::Kind::scalar;
     const bool decays = field.key == "weight_decay" || field.key == "decay_norm_and_bias";
     if (unset || field.key == "kind" || (decays && !kind.weight_decay)) continue;
-    if (field.key != "nesterov" || takes_nesterov(name, kind)) options.set(field.key, field.value);
+    if (field.key != "nesterov" || kind.nesterov) options.set(field.key, field.value);
   }
   return options;
 }

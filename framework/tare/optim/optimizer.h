@@ -108,6 +108,7 @@ struct OptimizerKind {
   /// Whether a step decays the weights by each group's weight_decay; false: neither weight_decay
   /// nor decay_norm_and_bias is an option.
   bool weight_decay = false;
+  bool nesterov = false;  ///< whether a step with momentum may be Nesterov's
   /// `with_tensors`: see make_optimizer(); a kind that computes in the same way everywhere ignores
   /// it.
   std::function<std::unique_ptr<Optimizer>(const OptimizerOptions&, std::vector<ParameterGroup>,
@@ -145,7 +146,7 @@ struct OptimizerOptions {
   /// Added to the denominator, > 0; sgd has none. Unset: as torch, 1e-8, adadelta 1e-6, adagrad
   /// 1e-10.
   std::optional<double> eps{};
-  bool nesterov = false;             ///< sgd; needs momentum > 0
+  bool nesterov = false;             ///< of kinds that have it, as sgd; needs momentum > 0
   bool decay_norm_and_bias = false;  ///< also decay normalisation layers and biases
   config::OwnOptions options{};      ///< of a kind that a program adds; Tare's kinds have none
 

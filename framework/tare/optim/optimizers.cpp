@@ -43,8 +43,10 @@ void check_optimizer(const OptimizerOptions& options) {
   if (!has.weight_decay && options.decay_norm_and_bias)
     throw ConfigError("optimizer", "decay_norm_and_bias", "is not taken by " + options.kind,
                       "omit it", "true");
-  if (options.nesterov && (options.kind != "sgd" || momentum_of(options) <= 0))
-    throw ConfigError("optimizer", "nesterov", "needs kind sgd and momentum > 0", "false", "true");
+  if (options.nesterov && !has.nesterov)
+    throw ConfigError("optimizer", "nesterov", "is not taken by " + options.kind, "false", "true");
+  if (options.nesterov && momentum_of(options) <= 0)
+    throw ConfigError("optimizer", "nesterov", "needs momentum > 0", "false", "true");
 }
 
 double momentum_of(const OptimizerOptions& options) {

@@ -79,6 +79,7 @@ void add_sgd(Registry& all) {
   const OptimizerKind kind{
       .momentum = 0.9,
       .weight_decay = true,
+      .nesterov = true,
       .make = [](const OptimizerOptions& options, std::vector<ParameterGroup> groups, bool) {
         return std::make_unique<Sgd>(options, std::move(groups));
       }};

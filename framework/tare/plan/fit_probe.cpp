@@ -137,7 +137,7 @@ int64_t free_bytes() { return memory::backend(c10::kCPU).memory_info().available
 }  // namespace
 
 // Weights, gradients and two states of an optimizer.
-void require_room(const PlanRequest& request) {
+void require_memory_for(const PlanRequest& request) {
   int64_t bytes = 0;
   {
     const plan::MetaScope meta;
@@ -153,7 +153,7 @@ void require_room(const PlanRequest& request) {
                              "plan where there is more memory");
 }
 
-FitProbe::FitProbe(const PlanRequest& request) : request_(request) { require_room(request); }
+FitProbe::FitProbe(const PlanRequest& request) : request_(request) { require_memory_for(request); }
 
 FitProbe::Known FitProbe::probe(const FitShape& shape) const {
   Known known{.shape = shape};
@@ -217,7 +217,7 @@ std::optional<std::string> refusal_of(const PlanRequest& given) {
   const FitShape shape = shape_of(request, batch, {batch, batch});
   std::optional<std::string> refused;
   try {
-    require_room(request);
+    require_memory_for(request);
     for (const FitShape& tried : {shape_at(shape, small(shape, 0)), shape}) {
       try {
         (void)trace_real_fit(request, tried);

@@ -11,7 +11,7 @@
 namespace tare {
 
 /// Throws NotPlannable if a model like the request's may be too large for this host.
-void require_room(const PlanRequest& request);
+void require_memory_for(const PlanRequest& request);
 
 /// Predicts fits whose allocations meta tensors do not show. Fits are done on this host, with a
 /// model of their own, some samples of the data and the loss and optimizer of the request; the

@@ -330,9 +330,9 @@ void note_data(const std::vector<at::Tensor>& data_set) {
 
 /// Runs from a new model to the end of its fit, and marks the part that counts.
 void run_fit(const PlanRequest& request, const FitShape& shape, const Splits& data,
-             const LearnerOptions& options, LedgerAnnotator& noter, c10::DeviceType device) {
+             const LearnerOptions& options, LedgerAnnotator& annotator, c10::DeviceType device) {
   const auto state = planned_state(request, shape, data, options, device);
-  noter.follow(*state);
+  annotator.follow(*state);
   if (request.before) request.before(*state);
   plan::mark("begin");
   std::vector<c10::DataPtr> held;
@@ -377,19 +377,19 @@ FitTrace trace_fit(const PlanRequest& request, int64_t batch, const PartSizes& p
                              "takes copies on the host that meta tensors do not show",
                              "plan it with fp32 for a bound");
   const FitShape shape = shape_of(request, batch, parts);
-  const auto noter = std::make_shared<LedgerAnnotator>();
-  const LearnerOptions options = options_for(request, shape, noter);
+  const auto annotator = std::make_shared<LedgerAnnotator>();
+  const LearnerOptions options = options_for(request, shape, annotator);
   const Splits data = synthetic_splits(request, shape, false);
-  const auto run = [&] { run_fit(request, shape, data, options, *noter, c10::kMeta); };
+  const auto run = [&] { run_fit(request, shape, data, options, *annotator, c10::kMeta); };
   return as_refused([&] { return counted(plan::trace(run, request.machine)); });
 }
 
 FitTrace trace_real_fit(const PlanRequest& request, const FitShape& shape) {
-  const auto noter = std::make_shared<LedgerAnnotator>();
-  const LearnerOptions options = options_for(request, shape, noter);
+  const auto annotator = std::make_shared<LedgerAnnotator>();
+  const LearnerOptions options = options_for(request, shape, annotator);
   const Splits data = synthetic_splits(request, shape, true);
   return counted(
-      plan::host_trace([&] { run_fit(request, shape, data, options, *noter, c10::kCPU); }));
+      plan::host_trace([&] { run_fit(request, shape, data, options, *annotator, c10::kCPU); }));
 }
 
 }  // namespace tare

@@ -34,8 +34,7 @@ int64_t bytes_of_weights(const PlanRequest& request) {
 
 /// Returns the plan of a fit whose weights alone do not fit, so that none of its operators is
 /// tried.
-std::optional<MemoryPlan> without_room_for_weights(const PlanRequest& request,
-                                                   const Target& target) {
+std::optional<MemoryPlan> refused_for_weights(const PlanRequest& request, const Target& target) {
   const int64_t bytes = bytes_of_weights(request);
   if (bytes <= target.capacity_bytes) return std::nullopt;
   MemoryPlan plan = plan_for(target, request.options.batch);
@@ -48,7 +47,7 @@ std::optional<MemoryPlan> without_room_for_weights(const PlanRequest& request,
 }  // namespace
 
 MemoryPlan plan_adapted(PlanRequest request, const Target& target, bool advice) {
-  if (auto refused = without_room_for_weights(request, target)) return *std::move(refused);
+  if (auto refused = refused_for_weights(request, target)) return *std::move(refused);
   const bool chosen = is_auto(request.options.recompute);
   choose_recompute(request, target);
   MemoryPlan plan = plan_fit(request, target, advice);

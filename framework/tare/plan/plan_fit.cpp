@@ -345,10 +345,10 @@ int64_t start_bytes(const PlanRequest& request, const Target& target, int64_t mi
 }
 
 std::optional<int64_t> planned_micro_batch(const PlanRequest& request, Target target,
-                                           int64_t room_bytes, int64_t failed) {
+                                           int64_t available_bytes, int64_t failed) {
   if (failed < 2) return std::nullopt;
   try {
-    target.capacity_bytes = Planner(request, target).start_bytes(failed / 2) + room_bytes;
+    target.capacity_bytes = Planner(request, target).start_bytes(failed / 2) + available_bytes;
     Planner planner(request, target);
     if (planner.fits(failed)) return std::nullopt;
     const int64_t found = planner.largest_micro_batch(failed);

@@ -25,11 +25,11 @@ namespace tare {
 [[nodiscard]] MemoryPlan plan_fit(const PlanRequest& request, const plan::Target& target,
                                   bool advice);
 
-/// Returns the largest micro-batch with which the fit takes at most `room_bytes` above what is
+/// Returns the largest micro-batch with which the fit takes at most `available_bytes` above what is
 /// there at its beginning; unset: meta tensors do not predict it, or not why one of `failed`
 /// samples did not fit.
 [[nodiscard]] std::optional<int64_t> planned_micro_batch(const PlanRequest& request,
-                                                         plan::Target target, int64_t room_bytes,
-                                                         int64_t failed);
+                                                         plan::Target target,
+                                                         int64_t available_bytes, int64_t failed);
 
 }  // namespace tare

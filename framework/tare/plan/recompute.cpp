@@ -75,7 +75,7 @@ constexpr FitShape kTwoSteps{
 /// two steps of four samples of the request's fit, with a model of its own. Throws what that
 /// throws, and plan::NotPlannable if it may be too large for this host.
 std::vector<std::string> blocks_by_cost(const PlanRequest& request) {
-  require_room(request);
+  require_memory_for(request);
   const GeneratorScope keep(c10::kCPU);
   std::vector<BlockCost> blocks;
   PlanRequest watched = request;
@@ -130,7 +130,7 @@ std::optional<size_t> enough_of(size_t all, const std::function<bool(size_t)>& f
 }  // namespace
 
 void choose_recompute(PlanRequest& request, plan::Target target,
-                      std::optional<int64_t> room_bytes) {
+                      std::optional<int64_t> available_bytes) {
   if (!is_auto(request.options.recompute)) return;
   request.options.recompute.clear();
   PlanRequest bound = request;
@@ -149,7 +149,8 @@ void choose_recompute(PlanRequest& request, plan::Target target,
   };
   std::string reason;
   try {
-    if (room_bytes) target.capacity_bytes = start_bytes(bound, target, batch) + *room_bytes;
+    if (available_bytes)
+      target.capacity_bytes = start_bytes(bound, target, batch) + *available_bytes;
     if (fit()) return;
   } catch (const OutOfMemory&) {  // of one convolution of few images: then it does not fit
   } catch (const plan::NotPlannable& error) {

@@ -12,9 +12,9 @@ namespace tare {
 /// Sets LearnerOptions::recompute, which is {"auto"}, to the blocks that cost the least time for a
 /// byte saved, as few as it takes to fit with the micro-batch of the options or a whole batch; to
 /// none if the fit cannot be predicted, and to all if even these do not fit. With another precision
-/// than fp32 the plan is that of fp32, a bound. `room_bytes`: what the fit may take above its
+/// than fp32 the plan is that of fp32, a bound. `available_bytes`: what the fit may take above its
 /// start; unset: all that the target has.
 void choose_recompute(PlanRequest& request, plan::Target target,
-                      std::optional<int64_t> room_bytes = {});
+                      std::optional<int64_t> available_bytes = {});
 
 }  // namespace tare

@@ -50,7 +50,7 @@ struct PhaseOptions {
   bool reset_head = false;  ///< initialise the model's head again
   int64_t freeze_to = 0;    ///< first trainable layer group; negative: from the end; 0: all train
   int64_t epochs = 1;       ///< passes over the training split, 1 to kMostEpochs
-  /// Peak rate; {from, to}: over the layer groups; unset: the recipe's optimizer.lr.
+  /// Sets the peak rate; {from, to}: over the layer groups; unset: the recipe's optimizer.lr.
   std::optional<LearningRate> lr{};
   Schedule schedule{.kind = "one_cycle"};  ///< of the learning rate
   /// The phase ends with the weights of the epoch in which this figure was best: train_loss,

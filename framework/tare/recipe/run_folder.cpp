@@ -196,8 +196,8 @@ void require_not_start(const RecipeOptions& recipe, const fs::path& file) {
                           "the folder, or set another name or folder");
 }
 
-/// Makes the folder one of a new run: what an earlier run has written is removed, by the recipe of
-/// that run, so that neither a predictor nor a report takes it for a result of the new run; its
+/// Makes the folder one of a new run. What an earlier run has written is removed, by the recipe of
+/// that run, so that neither a predictor nor a report takes it for a result of the new run. Its
 /// automatic checkpoints are set aside. The report comes first: it says that a run ended.
 void start_anew(const RecipeOptions& recipe, const fs::path& folder) {
   auto earlier = earlier_names(folder);

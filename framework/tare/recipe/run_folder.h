@@ -25,14 +25,14 @@ struct RunFolder {
 /// Whether the folder holds a recipe.yaml that a run has written.
 [[nodiscard]] bool holds_recipe_of_run(const std::filesystem::path& folder);
 
-/// Finds or makes the folder: folder/name or, where that holds anything under the names that the
-/// run writes, the first of folder/name-2, folder/name-3 ... that does not. With Resume::always or
-/// automatic the last of them whose run is unfinished. With `overwrite` always folder/name, from
-/// which the results of the earlier run are removed. Throws ConfigError with Resume::always if
-/// there is nothing to resume, if the checkpoint belongs to another recipe or other data than
-/// `origin`; where a folder must be taken that holds, under a name that the run writes, what no
-/// earlier run is known to have written, or the weights from which this run starts; StateError if
-/// another process runs in it; FormatError if no checkpoint verifies; IoError.
+/// Finds or makes the folder: folder/name, where that holds nothing under the names that the run
+/// writes. Else it is the first of folder/name-2, folder/name-3 ... that holds nothing of them.
+/// With Resume::always or automatic the last of them whose run is unfinished. With `overwrite`
+/// always folder/name, from which the results of the earlier run are removed. Throws ConfigError
+/// with Resume::always if there is nothing to resume, if the checkpoint belongs to another recipe
+/// or other data than `origin`; where a folder must be taken that holds, under a name that the run
+/// writes, what no earlier run is known to have written, or the weights from which this run starts;
+/// StateError if another process runs in it; FormatError if no checkpoint verifies; IoError.
 [[nodiscard]] RunFolder open_run_folder(const RecipeOptions& recipe, Resume resume, bool overwrite,
                                         const Origin& origin);
 

@@ -13,7 +13,7 @@ struct Tick {
   std::string label{};
 };
 
-/// A range of values and its ticks; a value.
+/// Holds a range of values and its ticks. A value.
 struct Axis {
   double low = 0, high = 1;  ///< low < high
   bool logarithmic = false;

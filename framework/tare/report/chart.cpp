@@ -15,7 +15,7 @@ constexpr double kSpanRow = 18;  // of the spans' names, in pixels
 constexpr size_t kSpans = 60;    // more would have no space for their names
 
 /// Whether at least six letters can be read on a narrow page, or all if there are fewer.
-bool has_room(const std::string& name, double share) {
+bool is_legible(const std::string& name, double share) {
   return kNarrowPlot * share >= kLetter * static_cast<double>(std::min<size_t>(name.size(), 6)) + 4;
 }
 
@@ -45,7 +45,7 @@ std::string span_names(const std::vector<Span>& spans, const Axis& axis, const F
       lines += "<line class=\"span\" x1=\"" + percent(start) + "\" x2=\"" + percent(start) +
                "\" y1=\"" + coordinate(y) + "\" y2=\"" + coordinate(frame.bottom()) + "\"/>";
     }
-    if (!has_room(span.name, end - start)) continue;
+    if (!is_legible(span.name, end - start)) continue;
     text += "<svg x=\"" + percent(start) + "\" y=\"" + coordinate(y) + "\" width=\"" +
             percent(end - start) + "\" height=\"" + coordinate(kSpanRow) +
             "\"><text class=\"name\" x=\"" + (start > 0 ? "4" : "0") + "\" y=\"12\">" +

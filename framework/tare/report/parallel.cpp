@@ -27,7 +27,7 @@ struct Rail {
 };
 
 /// Returns the labels that can stand beside each other in a narrow window; both ends go first.
-std::vector<Tick> with_room(const std::vector<Tick>& ticks) {
+std::vector<Tick> spaced(const std::vector<Tick>& ticks) {
   struct Taken {
     double from, to;
   };
@@ -76,7 +76,7 @@ Axis placed(const Axis& axis, double gap) {
   if (gap > 0) ticks.push_back({0, "not set"});
   for (const auto& tick : axis.ticks)
     ticks.push_back({gap + (1 - gap) * axis.place(tick.value), tick.label});
-  return {.low = 0, .high = 1, .ticks = with_room(ticks)};
+  return {.low = 0, .high = 1, .ticks = spaced(ticks)};
 }
 
 Axis choice_axis(const std::vector<std::string>& choices) {

@@ -7,7 +7,7 @@ namespace tare {
 
 /// Whether to load the CUDA backend, libtare_cuda.so beside the program or in ../lib.
 enum class CudaMode {
-  automatic,  ///< if there is a driver (libcuda.so.1); what cannot be loaded is left out, and
+  automatic,  ///< if there is a driver (libcuda.so.1); what cannot be loaded is not there, and
               ///< where a device is asked for, its absence is explained
   on,         ///< always; without a driver, backend or device init() throws DeviceError
   off         ///< never: host only, even on a machine with a GPU

@@ -35,7 +35,7 @@ struct TpePart {
 /// Returns the parameters of `space` in parts: first together those that all finished trials have,
 /// then each other one alone; those with a single value are in none. Good are the best tenth of the
 /// finished trials, rounded up and at most 25: complete ones by value, then pruned ones by how far
-/// they came; the rest has the running ones as well, so that they are not drawn again ("constant
+/// they came. The rest has the running ones as well, so that they are not drawn again ("constant
 /// liar"). A complete trial without a value is the worst. A value that its parameter no longer
 /// allows is as good as none. `space` must outlive the result.
 [[nodiscard]] std::vector<TpePart> tpe_parts(const Space& space,

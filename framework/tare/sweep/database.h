@@ -44,7 +44,7 @@ enum class Access {
   read
 };
 
-/// An open file in WAL mode; waits up to a minute for other processes.
+/// Holds a file open in WAL mode. Waits up to a minute for other processes.
 class Database {
  public:
   explicit Database(const std::filesystem::path& path, Access access = Access::write);

@@ -10,7 +10,7 @@
 
 namespace tare::sweep {
 
-/// The mark in a run's folder that describes the run. A value.
+/// Describes a run, as a mark in the run's folder. A value.
 struct RunMark {
   std::string study{};     ///< the sweep's name
   std::string identity{};  ///< see Identity

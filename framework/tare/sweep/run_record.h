@@ -42,9 +42,10 @@ struct RunRecord {
 /// that are not finite as null. Text that is not UTF-8 becomes U+FFFD, here and in run_data_json().
 [[nodiscard]] std::string history_json(const RunRecord& record);
 
-/// Returns the configuration as JSON on one line, with `meta.data` replaced by: start and end in
-/// seconds since 1970, with microseconds, and as local time; total_time in seconds, 0 for a clock
-/// that was set back; the results; train_<m> and val_<m> of the last epoch, and the epochs. A
+/// Returns the configuration as JSON on one line, with another `meta.data`. It has start and end in
+/// seconds since 1970, with microseconds, and as local time. It has total_time in seconds, 0 for a
+/// clock that was set back. Then come the results, train_<m> and val_<m> of the last epoch, and the
+/// epochs. A
 /// `meta` that is no map is replaced by one. Throws ConfigError if the configuration is no map.
 [[nodiscard]] std::string run_data_json(const RunRecord& record);
 

@@ -79,7 +79,7 @@ std::vector<RunRow> run_rows(const std::filesystem::path& folder) {
   for (size_t i = 0; i < records.size(); ++i) {
     const auto& columns = records.front().fields;
     if (const auto problem = problem_of(records[i], columns.size()); !problem.empty()) {
-      warn(i, problem + ": it is left out");
+      warn(i, problem + ": it is ignored");
       continue;
     }
     if (i == 0) continue;

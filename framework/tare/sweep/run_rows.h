@@ -18,7 +18,7 @@ struct RunRow {
 /// Returns the rows of the run_data.csv in `folder` in their order, none if there is no such file.
 /// The file is read whole, after RFC 4180, so that a field in quotes may have line breaks. A run is
 /// named by the last part of the column log_dir, or by the column name. Of two rows for one run the
-/// last one counts, at the place of the first. Warns of this, and of a row that is left out: it has
+/// last one counts, at the place of the first. Warns of this, and of a row that is ignored: it has
 /// another number of fields than the header, a quote that is not closed, or no name. Throws
 /// IoError.
 [[nodiscard]] std::vector<RunRow> run_rows(const std::filesystem::path& folder);

@@ -59,7 +59,7 @@ struct Outcome {
   }
 };
 
-/// The reason of a trial that waited and is no longer wanted.
+/// Stands as the reason of a trial that waited, and whose parameters the sweep no longer has.
 inline constexpr const char* kDropped = "dropped";
 
 }  // namespace tare::sweep

@@ -33,7 +33,7 @@ void check_step_in_backward(const LearnerOptions& options, const std::string& wh
 [[nodiscard]] at::Tensor full_precision(const at::Tensor& tensor);
 void to_full_precision(Outputs& outputs);
 
-/// Tensors of a split on the host, batch by batch.
+/// Holds tensors of a split on the host, batch by batch.
 struct Collected {
   std::vector<std::vector<at::Tensor>> outputs, targets;  // by output and target, then by batch
   std::vector<at::Tensor> losses;

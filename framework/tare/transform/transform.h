@@ -174,7 +174,7 @@ class Transforms {
                           c10::IntArrayRef images) const;
   /// Does to targets that are images what apply() with equal seeds does to the images: resize,
   /// flip, shift and affine, but no normalise. float32 targets are interpolated, and what moves in
-  /// is 0; int64 and uint8 targets are classes, so the nearest pixel is taken, and what moves in is
+  /// is 0. int64 and uint8 targets are classes, so the nearest pixel is taken. What moves in is
   /// -100 (which the losses ignore) or, for uint8, 0. Returns `targets` itself where nothing acts.
   /// Thread-safe. Throws ShapeError for another dtype or layout.
   [[nodiscard]] at::Tensor apply_to_targets(const at::Tensor& targets,
