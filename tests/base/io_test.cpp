@@ -228,6 +228,8 @@ TEST(MakeDirectories, MakesParentsAndAcceptsWhatIsThere) {
   write_atomically(dir / "file", "x");
   EXPECT_EQ(error_of([&] { make_directories(dir / "file"); }), ENOTDIR);
   EXPECT_EQ(error_of([&] { make_directories(dir / "file/below"); }), ENOTDIR);
+  fs::create_symlink("nowhere", dir / "link");
+  EXPECT_EQ(error_of([&] { make_directories(dir / "link"); }), ENOENT);
 }
 
 TEST(Io, ChecksWhereAFileWillGoWithoutWriting) {

@@ -66,6 +66,18 @@ TEST(Inspect, SaysWhichSizesMayBeAny) {
   EXPECT_EQ(json["more_inputs"][0]["any_size"], nlohmann::json({0}));
 }
 
+TEST(Inspect, CallsTheValuesOfARegressionNoClasses) {
+  const TempDir dir;
+  const Model model = small_model();
+  write_bundle(dir / "m.tare", {.model = *model.spec(), .sample_shape = {1, 4, 4}}, model.state());
+  const std::string text = inspect(dir / "m.tare").text;
+  EXPECT_THAT(text, HasSubstr("outputs       3\n"));
+  EXPECT_THAT(text, Not(HasSubstr("classes       ")));
+  const auto json = nlohmann::json::parse(inspect_json(dir / "m.tare").text);
+  EXPECT_EQ(json["outputs"], 3);
+  EXPECT_TRUE(json["classes"].is_null());
+}
+
 TEST(Inspect, GivesJson) {
   const TempDir dir;
   const Model model = small_model();
@@ -81,6 +93,7 @@ TEST(Inspect, GivesJson) {
                                              {"shape", {1, 4, 4}},
                                              {"any_size", nlohmann::json::array()}}));
   EXPECT_EQ(bundle["classes"], 3);
+  EXPECT_EQ(bundle["outputs"], 3);
   EXPECT_EQ(bundle["labels"], nlohmann::json({"zero", "one", "two"}));
   EXPECT_EQ(bundle["transforms"][0]["normalise"]["mean"], nlohmann::json({0.5}));
   EXPECT_EQ(bundle["metrics"][0]["value"], 0.75);

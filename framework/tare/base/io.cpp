@@ -367,6 +367,10 @@ void make_directories(const fs::path& path) {
   const int result = retried([&] { return file_system().make_directory(path.c_str()); });
   // Another process may have made it meanwhile; a file of that name is an error.
   if (result == -EEXIST && fs::is_directory(path, ignored)) return;
+  if (result == -EEXIST && fs::is_symlink(path, ignored) && !fs::exists(path, ignored))
+    throw IoError("io.make_directories",
+                  path.string() + ", a link to " + fs::read_symlink(path, ignored).string(),
+                  ENOENT);
   if (result == -EEXIST) throw IoError("io.make_directories", path.string(), ENOTDIR);
   if (result < 0) throw IoError("io.make_directories", path.string(), -result);
   flush_folder(folder);

@@ -453,6 +453,10 @@ std::optional<int64_t> class_count(const BundleManifest& manifest) {
   }
 }
 
+bool gives_classes(const BundleManifest& manifest) {
+  return manifest.activation != "none" || !manifest.labels.empty();
+}
+
 Model make_model(const Bundle& bundle) {
   if (bundle.manifest().model.name.empty()) {
     throw ConfigError("bundle.make_model",

@@ -89,6 +89,9 @@ enum class SampleKind {
 /// Returns the number of classes or values in the model's output: as many as there are labels, else
 /// the number in the options of a registry model; unset: unknown.
 [[nodiscard]] std::optional<int64_t> class_count(const BundleManifest& manifest);
+/// Whether the model's output is scores of classes, and not values as those of a regression: an
+/// activation makes probabilities of it, or its classes have labels.
+[[nodiscard]] bool gives_classes(const BundleManifest& manifest);
 
 /// Writes a bundle atomically and flushes it: on any error the old file stays. The tensors may be
 /// on any device; float8 ones come with their scales (state_for()). Waits for the device. Throws

@@ -139,8 +139,9 @@ void add_summary(Page& out, const BundleManifest& m, int64_t weights) {
       m.model.name.empty() ? "a model outside the registry" : printable(m.model.name);
   add_line(out, "model", name + ", " + format_count(weights) + " weights (parameters and buffers)");
   add_line(out, "input", input_text(m));
-  const auto classes = class_count(m);
-  add_line(out, "classes", (classes ? format_count(*classes) : "unknown") + labels_text(m.labels));
+  const auto outputs = class_count(m);
+  add_line(out, gives_classes(m) ? "classes" : "outputs",
+           (outputs ? format_count(*outputs) : "unknown") + labels_text(m.labels));
   std::string measured;
   for (const auto& metric : m.metrics)
     measured +=

@@ -73,8 +73,9 @@ void add_manifest(json& out, const BundleManifest& m) {
                                   {"shape", input.sample_shape},
                                   {"any_size", input.any_size}});
   out["text_length"] = m.text_length;
-  const auto classes = class_count(m);
-  out["classes"] = classes ? json(*classes) : json();
+  const auto outputs = class_count(m);
+  out["outputs"] = outputs ? json(*outputs) : json();
+  out["classes"] = gives_classes(m) ? out["outputs"] : json();
   out["labels"] = m.labels;
   out["transforms"] = to_json(config::to_node(m.transforms));
   out["unknown_transforms"] = m.unknown_transforms;

@@ -262,7 +262,7 @@ std::vector<Prediction> Predictor::classify(const std::filesystem::path& image, 
 bool Predictor::has_classes(const at::Tensor& prediction) const {
   const bool scores =
       prediction.dim() == 2 || (prediction.dim() == 3 && sample_kind() == SampleKind::tokens);
-  return scores && (manifest().activation != "none" || !manifest().labels.empty());
+  return scores && gives_classes(manifest());
 }
 
 std::vector<Prediction> Predictor::classes(const at::Tensor& prediction, int64_t top) const {
