@@ -208,8 +208,10 @@ TEST(TrainState, RefusesTensorsThatDoNotFit) {
               HasSubstr("a row without names"));
   EXPECT_THAT(refused("state/history", at::zeros({1, 6}, at::kDouble)),
               HasSubstr("fewer values than names"));
-  EXPECT_THAT(refused("state/callbacks/0", at::zeros({3})), HasSubstr("is no contiguous byte tensor on the host"));
-  EXPECT_THAT(refused("state/callbacks/0", {}), HasSubstr("is no contiguous byte tensor on the host"));
+  EXPECT_THAT(refused("state/callbacks/0", at::zeros({3})),
+              HasSubstr("is no contiguous byte tensor on the host"));
+  EXPECT_THAT(refused("state/callbacks/0", {}),
+              HasSubstr("is no contiguous byte tensor on the host"));
 }
 
 }  // namespace

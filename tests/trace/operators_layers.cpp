@@ -35,8 +35,8 @@ void add_channels_last(Cases& each) {
     add("conv2d", [=](const Tensor& x) {
       return channels_last(nn::Conv2d(nn::Conv2dOptions(channels, 6, 3).padding(1)))(x);
     });
-    // oneDNN writes beyond its memory in the gradient of 1x1 weights for fewer than 8 channels where
-    // the stride is 2 and the processor has AVX2 alone, so these take larger weights.
+    // oneDNN writes beyond its memory in the gradient of 1x1 weights for fewer than 8 channels
+    // where the stride is 2 and the processor has AVX2 alone, so these take larger weights.
     const int64_t size = channels < 8 ? 2 : 1;
     add("conv2d_strided", [=](const Tensor& x) {
       const auto options = nn::Conv2dOptions(channels, 6, size).padding(size - 1).stride(2);

@@ -69,20 +69,23 @@ void warn_of_other_files(const fs::path& folder, const std::vector<fs::path>& su
     std::ranges::copy(other_files(subfolder, kind), std::back_inserter(others));
   if (others.empty()) return;
   const std::string first = printable(others.front().lexically_relative(folder).generic_string());
-  log::warning_once(std::to_string(others.size()) + (others.size() == 1 ? " file of " : " files of ") +
-               printable(folder.string()) + (others.size() == 1 ? " is" : " are") +
-               " skipped, because only " + kind.extension + " files are read: " + first +
-               (others.size() > 1 ? ", ..." : ""));
+  log::warning_once(std::to_string(others.size()) +
+                    (others.size() == 1 ? " file of " : " files of ") + printable(folder.string()) +
+                    (others.size() == 1 ? " is" : " are") + " skipped, because only " +
+                    kind.extension + " files are read: " + first +
+                    (others.size() > 1 ? ", ..." : ""));
 }
 
 void warn_of_odd_folder(const fs::path& folder, const FileKind& kind, size_t classes) {
   const size_t beside = files_of(folder, kind).size();
   if (beside > 0)
-    log::warning_once(std::to_string(beside) + " " + kind.samples + " of " + printable(folder.string()) +
-                 " are skipped: they lie beside the folders of the classes");
+    log::warning_once(std::to_string(beside) + " " + kind.samples + " of " +
+                      printable(folder.string()) +
+                      " are skipped: they lie beside the folders of the classes");
   if (classes == 1)
-    log::warning_once(printable(folder.string()) +
-                 " has one class: a model that is trained on it always answers with that class");
+    log::warning_once(
+        printable(folder.string()) +
+        " has one class: a model that is trained on it always answers with that class");
 }
 
 }  // namespace

@@ -37,11 +37,17 @@ bool may_use(const std::string& generation) {
   if (!limit) return true;
   std::string newest = limit;
   std::ranges::transform(newest, newest.begin(), [](unsigned char c) { return std::tolower(c); });
-  static const std::vector<std::string> order{
-      "sse41",            "avx",              "avx2",
-      "avx2_vnni",        "avx2_vnni_2",      "avx512_core",
-      "avx512_core_vnni", "avx512_core_bf16", "avx512_core_fp16",
-      "avx512_core_amx",  "avx512_core_amx_fp16"};
+  static const std::vector<std::string> order{"sse41",
+                                              "avx",
+                                              "avx2",
+                                              "avx2_vnni",
+                                              "avx2_vnni_2",
+                                              "avx512_core",
+                                              "avx512_core_vnni",
+                                              "avx512_core_bf16",
+                                              "avx512_core_fp16",
+                                              "avx512_core_amx",
+                                              "avx512_core_amx_fp16"};
   const auto allowed = std::ranges::find(order, newest);  // others, such as "all", allow all
   return allowed == order.end() || std::ranges::find(order, generation) <= allowed;
 }

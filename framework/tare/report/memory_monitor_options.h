@@ -10,10 +10,10 @@ namespace tare::report {
 
 /// Sets how a run prints what holds its memory, see recipe/memory_monitor.h.
 struct MemoryMonitorOptions {
-  bool enabled = false;      ///< false: prints nothing
-  int64_t interval_s = 300;  ///< seconds between two snapshots, 1 to 31,536,000
-  int64_t top = 10;          ///< lines of each section at most
-  int64_t trace = 1;         ///< call stacks that are printed: those that hold the most
+  bool enabled = false;        ///< false: prints nothing
+  int64_t interval_s = 300;    ///< seconds between two snapshots, 1 to 31,536,000
+  int64_t top = 10;            ///< lines of each section at most
+  int64_t trace = 1;           ///< call stacks that are printed: those that hold the most
   std::string tag = "memory";  ///< the word in front of each line
 };
 /// Visits the fields but the tag, with the name that a configuration has for the interval.

@@ -8,6 +8,7 @@
 #include <bit>
 #include <optional>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "tare/trace/blocks.h"
@@ -106,6 +107,14 @@ bool alike_on_card(const Tensor& a, const Tensor& b) {
   return known(a) && known(b) && by_pixels_on_card(a) == by_pixels_on_card(b);
 }
 
+/// Returns the gradients that the mask asks for, and frees the others.
+Normed masked(const std::array<bool, 3>& mask, Normed all) {
+  if (!mask[0]) std::get<0>(all) = Tensor();
+  if (!mask[1]) std::get<1>(all) = Tensor();
+  if (!mask[2]) std::get<2>(all) = Tensor();
+  return all;
+}
+
 /// LibTorch's own kernels sum and scale at once where they walk channel by channel
 /// (ATen/native/cuda/Normalization.cu).
 Normed card_batch_norm_backward(const Tensor& grad, const Tensor& input, bool has_weight,
@@ -114,24 +123,15 @@ Normed card_batch_norm_backward(const Tensor& grad, const Tensor& input, bool ha
   const auto of_channels = [&](bool wanted = true) {
     return wanted ? fresh_sums({input.size(1)}, input) : Tensor();
   };
-  Normed result;
-  auto& [grad_input, grad_weight, grad_bias] = result;
-  const auto drop_unwanted = [&] {
-    if (!mask[0]) grad_input = Tensor();
-    if (!mask[1]) grad_weight = Tensor();
-    if (!mask[2]) grad_bias = Tensor();
-  };
   if (training && by_cudnn(input, has_weight)) {  // it makes every gradient, wanted or not
     const auto copy = hold_contiguous(grad, format);
-    result = {at::empty_like(input, format), of_channels(), of_channels()};
-    drop_unwanted();
-    return result;
+    return masked(mask, {at::empty_like(input, format), of_channels(), of_channels()});
   }
   const bool reduces = training || mask[1] || mask[2], by_pixels = by_pixels_on_card(input);
   if (reduces && mask[0] && !by_pixels)
     return {at::empty_like(input, format), of_channels(mask[1]), of_channels(mask[2])};
   const Tensor deviation = of_channels(!training && by_cudnn(input, has_weight));
-  Tensor sum, product;
+  Tensor sum, product, grad_input, grad_weight, grad_bias;
   if (reduces) {
     const bool all = by_pixels && by_pixels_on_card(grad);  // wanted or not
     sum = of_channels(all || mask[0]);
@@ -147,8 +147,7 @@ Normed card_batch_norm_backward(const Tensor& grad, const Tensor& input, bool ha
   } else if (mask[0]) {
     grad_input = fresh(input.sizes(), input);
   }
-  drop_unwanted();
-  return result;
+  return masked(mask, {std::move(grad_input), std::move(grad_weight), std::move(grad_bias)});
 }
 
 Normed batch_norm_backward(const Tensor& grad, const Tensor& input,

@@ -115,9 +115,8 @@ void add_pointwise_kernels(Kernels& kernels) {
   for (const auto* name : {"aten::eq.Scalar", "aten::ne.Scalar", "aten::lt.Scalar",
                            "aten::le.Scalar", "aten::gt.Scalar", "aten::ge.Scalar"})
     kernels.add_boxed<&compare_with_number>(name);
-  for (const auto* name :
-       {"aten::abs", "aten::relu", "aten::hardtanh", "aten::hardtanh_backward", "aten::hardswish",
-        "aten::hardswish_backward"})
+  for (const auto* name : {"aten::abs", "aten::relu", "aten::hardtanh", "aten::hardtanh_backward",
+                           "aten::hardswish", "aten::hardswish_backward"})
     kernels.add_boxed<&like_first<true>>(name);
   for (const auto* name : {"aten::flip", "aten::_prelu_kernel"})
     kernels.add_boxed<&like_first<false>>(name);

@@ -330,7 +330,7 @@ std::vector<std::string> not_counted_on_card(const Trace& trace) {
   std::ranges::copy_if(trace.called, std::back_inserter(names), [](const std::string& name) {
     return std::ranges::binary_search(kOfTheHost, name);
   });
-  for (std::string& name : names) name = "the temporary memory of " + name;
+  for (std::string& name : names) name.insert(0, "the temporary memory of ");
   if (trace.find(kUnknownWorkspace)) names.emplace_back("the workspaces of cuDNN's convolutions");
   return names;
 }
