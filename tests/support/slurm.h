@@ -41,8 +41,8 @@ class SlurmCluster {
       }
     write_files();
     ::setenv("SLURM_CONF", (folder_ / "slurm.conf").c_str(), 1);
-    ::setenv("HOME", folder_.path().c_str(),
-             1);  // jobs are login shells; some profiles wait for locks
+    // Jobs are login shells, and a user's profile may wait for locks.
+    ::setenv("HOME", folder_.path().c_str(), 1);
     start("munged", {"--key-file", file("munge.key"), "--socket", file("munge.socket"),
                      "--pid-file", file("munged.pid"), "--log-file", file("munged.log"),
                      "--seed-file", file("munge.seed"), "--force"});

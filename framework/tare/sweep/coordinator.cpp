@@ -347,10 +347,11 @@ class Coordinator {
     for (auto& run : running_) {
       const auto& values = reports_of(run);
       if (run.decision != search::PruneDecision::proceed) continue;  // it is saving
-      run.decision = tuner_.report(run.trial, values);
-      if (std::ssize(values) == run.epochs)
-        run.decision = search::PruneDecision::proceed;  // it is at its end, and soon complete
-      if (run.decision != search::PruneDecision::proceed) run.process->send(SIGTERM);
+      const auto decision = tuner_.report(run.trial, values);
+      const bool at_its_end = std::ssize(values) == run.epochs;  // and soon complete
+      if (at_its_end || decision == search::PruneDecision::proceed) continue;
+      run.decision = decision;
+      run.process->send(SIGTERM);
     }
   }
 

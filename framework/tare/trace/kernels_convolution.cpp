@@ -9,6 +9,7 @@
 #include <c10/util/strides.h>
 
 #include <tuple>
+#include <utility>
 
 #include "tare/trace/blocks.h"
 #include "tare/trace/card_workspace.h"
@@ -80,43 +81,47 @@ Tensor contiguous(const Tensor& tensor, at::MemoryFormat format) {
 }
 
 /// The operands of cuDNN's convolutions, as LibTorch hands them over
-/// (ATen/native/cudnn/ConvShared.cpp). `call` has no layouts.
+/// (ATen/native/cudnn/ConvShared.cpp). The layouts of the call that it is made with do not count.
+/// cuDNN's forward computes a convolution or, in the backward, the gradient of a transposed one's
+/// input; its gradient of an input computes a transposed convolution or the gradient of another
+/// one's input.
 class CudnnConvolution {
  public:
   explicit CudnnConvolution(Convolution call) : call_(std::move(call)) {}
 
-  /// Computes a convolution from its operands, or the gradient of a transposed one's input. One
-  /// channel of one pixel is laid out in both formats, and the operands follow what the result says
-  /// of itself.
-  [[nodiscard]] Tensor forward(const Tensor& input, const Tensor& weight, IntArrayRef sizes,
-                               std::array<bool, 3> mask = {}) {
+  /// One channel of one pixel is laid out in both formats, and the operands follow what the result
+  /// says of itself.
+  [[nodiscard]] Tensor forward(const Tensor& input, const Tensor& weight, IntArrayRef sizes) {
     Tensor result = empty_like(input, sizes, card_format(input, weight));
-    const auto format = result.suggest_memory_format();
-    const Tensor dense_weight = contiguous(weight, format), dense_input = contiguous(input, format);
-    mask[0] ? take_workspace(result, weight, input, format, mask)
-            : take_workspace(input, weight, {}, format, mask);
+    compute(result, input, weight, result.suggest_memory_format(), call_.transposed);
     return result;
   }
-  /// Computes the gradient of a convolution's input, or a transposed convolution.
-  [[nodiscard]] Tensor backward_input(const Tensor& grad, const Tensor& weight, IntArrayRef sizes,
-                                      std::array<bool, 3> mask = {true}) {
+  [[nodiscard]] Tensor backward_input(const Tensor& grad, const Tensor& weight, IntArrayRef sizes) {
     const auto format = card_format(grad, weight);
     Tensor result = empty_like(grad, sizes, format);
-    const Tensor dense_weight = contiguous(weight, format), dense_grad = contiguous(grad, format);
-    mask[0] ? take_workspace(result, weight, grad, format, mask)
-            : take_workspace(grad, weight, {}, format, mask);
+    compute(result, grad, weight, format, !call_.transposed);
     return result;
   }
   [[nodiscard]] Tensor backward_weight(const Tensor& grad, const Tensor& input,
                                        const Tensor& weight) {
     const auto format = card_format(input, grad);
-    const Tensor dense_grad = contiguous(grad, format), dense_input = contiguous(input, format);
+    const auto grad_copy = hold_contiguous(grad, format), copy = hold_contiguous(input, format);
     Tensor result = empty_like(grad, weight.sizes(), format);
     take_workspace(input, weight, grad, format, {false, true, false});
     return result;
   }
 
  private:
+  /// Takes what cuDNN needs for a result from the output's gradient in the backward, else from the
+  /// input.
+  void compute(const Tensor& result, const Tensor& from, const Tensor& weight,
+               at::MemoryFormat format, bool in_backward) {
+    const auto weight_copy = hold_contiguous(weight, format), copy = hold_contiguous(from, format);
+    if (in_backward)
+      take_workspace(result, weight, from, format, {true, false, false});
+    else
+      take_workspace(from, weight, {}, format, {});
+  }
   /// Holds for a moment what cuDNN takes for one result, from operands in one format.
   void take_workspace(const Tensor& input, const Tensor& weight, const Tensor& grad_output,
                       at::MemoryFormat format, std::array<bool, 3> mask) {
@@ -145,12 +150,12 @@ Tensor card_convolution(const Tensor& input, const Tensor& weight, IntArrayRef s
                                          each(dilation));
   const Tensor dense_input = contiguous(input, card_format(input, weight));
   if (!transposed && is_depthwise(input, weight, groups)) {
-    const Tensor dense_weight = contiguous(weight, at::MemoryFormat::Contiguous);
+    const auto weight_copy = hold_contiguous(weight);
     return empty_like(input, sizes, at::MemoryFormat::Contiguous);
   }
   CudnnConvolution cudnn(
       call_of(input, weight, stride, padding, dilation, transposed, output_padding, groups));
-  return transposed ? cudnn.backward_input(dense_input, weight, sizes, {})
+  return transposed ? cudnn.backward_input(dense_input, weight, sizes)
                     : cudnn.forward(dense_input, weight, sizes);
 }
 
@@ -161,13 +166,12 @@ std::tuple<Tensor, Tensor> card_depthwise_backward(const Tensor& grad_output, co
   constexpr auto kFormat = at::MemoryFormat::Contiguous;
   Tensor grad_input, grad_weight;
   if (mask[1]) {
-    const Tensor dense_grad = contiguous(grad_output, kFormat),
-                 dense_input = contiguous(input, kFormat);
+    const auto grad_copy = hold_contiguous(grad_output), copy = hold_contiguous(input);
     grad_weight = empty_like(weight, weight.sizes(), kFormat);
   }
   if (mask[0]) {
     grad_input = empty_like(input, input.sizes(), kFormat);
-    const Tensor dense_weight = contiguous(weight, kFormat);
+    const auto weight_copy = hold_contiguous(weight);
   }
   return {grad_input, grad_weight};
 }
@@ -182,7 +186,7 @@ std::tuple<Tensor, Tensor> card_cudnn_backward(const Convolution& call, const Te
   Tensor grad_input, grad_weight;
   if (call.transposed) {
     const Tensor grad = contiguous(grad_output, format);
-    if (mask[0]) grad_input = cudnn.forward(grad, weight, input.sizes(), {true});
+    if (mask[0]) grad_input = cudnn.forward(grad, weight, input.sizes());
     if (mask[1]) grad_weight = cudnn.backward_weight(grad, input, weight);
   } else {
     const Tensor grad = grad_output.suggest_memory_format() == format

@@ -10,8 +10,8 @@
 
 namespace tare {
 
-/// Copies a model's buffers (running statistics) and of the random generators of host and
-/// device, as they are before a step. Memory is allocated once, by prepare(). Does not wait for
+/// Copies a model's buffers (running statistics) and the states of the random generators of host
+/// and device, as they are before a step. Memory is allocated once, by prepare(). Does not wait for
 /// the device.
 class StepSnapshot {
  public:
