@@ -29,7 +29,7 @@ inline void planned_fit(tare::Learner& learner, int64_t epochs, double max_lr, i
   if (argc > 1) {
     const std::optional<int64_t> budget = tare::parse_bytes(argv[1]);
     if (!budget)
-      throw tare::ConfigError("recipe", "budget", "is no number of bytes", "such as 24MiB",
+      throw tare::ConfigError("recipe", "budget", "is not a number of bytes", "such as 24MiB",
                               argv[1]);
     host.set_budget(host.usage().allocated_bytes + *budget);
   }

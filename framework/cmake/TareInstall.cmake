@@ -71,11 +71,13 @@ if(TARGET tare_cuda)
   install(TARGETS tare_cuda LIBRARY DESTINATION ${TARE_INSTALL_LIBDIR})
 endif()
 
+# Not in the build folder itself, where find_package() looks if build/bin is on the PATH.
 configure_package_config_file(
-  "${CMAKE_CURRENT_LIST_DIR}/tareConfig.cmake.in" tareConfig.cmake
+  "${CMAKE_CURRENT_LIST_DIR}/tareConfig.cmake.in" package/tareConfig.cmake
   INSTALL_DESTINATION ${TARE_INSTALL_PACKAGEDIR} PATH_VARS TARE_INSTALL_LIBDIR)
-write_basic_package_version_file(tareConfigVersion.cmake COMPATIBILITY SameMinorVersion)
-install(FILES "${CMAKE_CURRENT_BINARY_DIR}/tareConfig.cmake" "${CMAKE_CURRENT_BINARY_DIR}/tareConfigVersion.cmake"
+write_basic_package_version_file(package/tareConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES "${CMAKE_CURRENT_BINARY_DIR}/package/tareConfig.cmake"
+              "${CMAKE_CURRENT_BINARY_DIR}/package/tareConfigVersion.cmake"
               "${CMAKE_CURRENT_LIST_DIR}/FindLibTorch.cmake" "${CMAKE_CURRENT_LIST_DIR}/TarePrecompile.cmake"
               "${CMAKE_CURRENT_LIST_DIR}/precompiled.cpp"
         DESTINATION ${TARE_INSTALL_PACKAGEDIR})

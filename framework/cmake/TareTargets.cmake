@@ -7,7 +7,7 @@ function(tare_compile_options target)
   if(TARE_WARNINGS_AS_ERRORS)
     target_compile_options(${target} PRIVATE -Werror)
   endif()
-  # Line tables: a leak report or a traceback of mem_trace names file and line.
+  # Line tables: a leak report or a traceback of the memory monitor names file and line.
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-g1>)
   if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
     target_compile_options(${target} PRIVATE "SHELL:-Xclang -fno-pch-timestamp")

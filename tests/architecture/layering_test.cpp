@@ -88,17 +88,19 @@ std::vector<std::string> elliptic_comments(const std::string& text) {
   return found;
 }
 
-/// Whether the code after a doc comment declares a function: '(' comes before '=', ';' and '{'.
-bool is_function(const std::string& code) {
-  for (const char* type : {"class ", "struct ", "enum ", "using "})
-    if (code.starts_with(type)) return false;
+/// Whether the code after a doc comment declares a type, a constant or a function, where '(' comes
+/// before '=', ';' and '{'.
+bool needs_verb(const std::string& code) {
+  for (const char* start : {"class ", "struct ", "enum ", "using ", "inline constexpr "})
+    if (code.starts_with(start)) return true;
   const size_t end = code.find_first_of("(=;{");
   return end != std::string::npos && code[end] == '(' &&
          code.substr(0, end).find("std::function<") == std::string::npos;
 }
 
-/// Whether a doc comment begins with a verb in the third person ("Returns") or with "Whether" or
-/// "Called". Plural nouns that old comments began with are no verbs; other nouns rarely end in s.
+/// Whether a doc comment begins with a verb in the third person ("Returns") or with "Whether",
+/// "Is" or "Called". Plural nouns that old comments began with are no verbs; other nouns rarely end
+/// in s.
 bool begins_with_verb(const std::string& comment) {
   static const std::set<std::string> plurals{
       "Axes",        "Blocks",    "Bytes",      "Channels",   "Choices", "Classes",
@@ -110,14 +112,15 @@ bool begins_with_verb(const std::string& comment) {
       std::min(comment.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"),
                comment.size());
   const std::string word = comment.substr(0, end);
-  if (word == "Whether" || word == "Called") return true;
+  if (word == "Whether" || word == "Called" || word == "Is") return true;
   const bool is_of = comment.substr(end).starts_with(" of ");
   return word.size() > 2 && std::isupper(static_cast<unsigned char>(word[0])) &&
          word.ends_with('s') && !plurals.contains(word) &&
          !(is_of && plurals.contains(word + " of"));
 }
 
-/// Doc comments of functions in the header `text` that begin with neither a verb nor "Whether".
+/// Doc comments of functions, types and constants in the header `text` that begin with neither a
+/// verb nor "Whether".
 std::vector<std::string> verbless_comments(const std::string& text) {
   std::vector<std::string> found;
   std::istringstream lines(text);
@@ -130,7 +133,7 @@ std::vector<std::string> verbless_comments(const std::string& text) {
     } else if (!first.empty() && !line.starts_with("//") && !line.starts_with("template <")) {
       code += line + ' ';
       if (code.find_first_of("(=;{") == std::string::npos) continue;
-      if (is_function(code) && !begins_with_verb(first)) found.push_back(first);
+      if (needs_verb(code) && !begins_with_verb(first)) found.push_back(first);
       first.clear();
       code.clear();
     }
@@ -287,7 +290,7 @@ TEST(DocComments, EllipticStartsAreFoundInFirstLinesOnly) {
   EXPECT_THAT(elliptic_comments("int a = 0;  ///< Of the model.\n/// Office hours.\n"), IsEmpty());
 }
 
-TEST(DocComments, OfFunctionsBeginWithAVerb) {
+TEST(DocComments, BeginWithAVerb) {
   const fs::path root = source_folder();
   ASSERT_FALSE(root.empty()) << "TARE_SOURCE_DIR is not set: run by ctest";
   int files = 0;
@@ -300,7 +303,7 @@ TEST(DocComments, OfFunctionsBeginWithAVerb) {
   EXPECT_GT(files, 20);
 }
 
-TEST(DocComments, WithoutAVerbAreFoundForFunctionsOnly) {
+TEST(DocComments, WithoutAVerbAreFound) {
   EXPECT_THAT(verbless_comments("/// The inputs, then the targets.\n[[nodiscard]] int a();\n"),
               ElementsAre("The inputs, then the targets."));
   EXPECT_THAT(verbless_comments("/// Bytes of it,\n/// all.\ntemplate <class T>\nint a(T);\n"),
@@ -311,9 +314,12 @@ TEST(DocComments, WithoutAVerbAreFoundForFunctionsOnly) {
               IsEmpty());
   EXPECT_THAT(verbless_comments("/// Adds.\n///\n/// The rest.\nint a();\nint b();  ///< the b\n"),
               IsEmpty());
-  EXPECT_THAT(verbless_comments("/// The size.\nint a = b();\n/// A thing.\nstruct A {\n"
-                                "/// The work.\nstd::function<void()> c{};\n"),
-              IsEmpty());
+  EXPECT_THAT(verbless_comments("/// A thing.\nstruct A {\n/// Holds it.\nclass B {\n"
+                                "/// The most.\ninline constexpr int kMost = 3;\n"),
+              ElementsAre("A thing.", "The most."));
+  EXPECT_THAT(
+      verbless_comments("/// The size.\nint a = b();\n/// The work.\nstd::function<void()> c{};\n"),
+      IsEmpty());
 }
 
 TEST(Layering, TheTableHasNoCycle) {

@@ -134,6 +134,15 @@ TEST(WriteAtomically, ReplacesAndLeavesNothingBeside) {
   EXPECT_FALSE(fs::exists(dir / "a.partial"));
 }
 
+TEST(WriteAtomically, RefusesTheNamesThatItUsesItself) {
+  TempDir dir;
+  for (const char* name : {"a.partial", "a.old"}) {
+    EXPECT_THROW(write_atomically(dir / name, "x"), ConfigError);
+    EXPECT_THROW(write_directory_atomically(dir / name, [](const fs::path&) {}), ConfigError);
+    EXPECT_FALSE(fs::exists(dir / name));
+  }
+}
+
 TEST(WriteAtomically, KeepsTheOldFileWhenFillThrows) {
   TempDir dir;
   write_atomically(dir / "a", "old");

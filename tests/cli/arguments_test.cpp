@@ -69,7 +69,7 @@ TEST(Arguments, HelpAsksForNothingElse) {
 TEST(Arguments, RefusesWithTheReason) {
   EXPECT_THAT(refused({}), HasSubstr("needs FILE"));
   EXPECT_THAT(refused({"file", "--quite"}), HasSubstr("did you mean \"--quiet\""));
-  EXPECT_THAT(refused({"file", "--positional", "x"}), HasSubstr("is no option"));
+  EXPECT_THAT(refused({"file", "--positional", "x"}), HasSubstr("is not an option"));
   EXPECT_THAT(refused({"file", "--out"}), HasSubstr("out"));
   EXPECT_THAT(refused({"file", "-x"}), HasSubstr("x"));
   EXPECT_THAT(refused({std::string(5000, 'x').c_str()}), HasSubstr("4 KiB"));

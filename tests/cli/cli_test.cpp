@@ -48,8 +48,7 @@ TEST(Cli, HelpHasAnExampleForEveryCommand) {
 
 TEST(Cli, HelpNamesTheDeviceThatABudgetIsFor) {
   const auto help = run_program("tare", {"run", "--help"});
-  EXPECT_NE(help.out.find("let tensors take at most so much of the GPU's memory"),
-            std::string::npos)
+  EXPECT_NE(help.out.find("limit tensors to BYTES of the GPU's memory"), std::string::npos)
       << help.out;
 }
 

@@ -27,7 +27,7 @@ std::vector<Mistake> mistakes_on_the_command_line() {
       override_with("MetricTwice", "metrics=[accuracy,accuracy]",
                     {"metrics.1 stands twice in the list", "got accuracy"}),
       override_with("ExportThatIsNoName", "export=true",
-                    {"export is the name of the bundle's file", "null: none"}),
+                    {"export must be the name of a file", "null: none"}),
       override_with(
           "FinalFactorOfAConstantRate", "phases.0.schedule={kind: constant, final_factor: 0.5}",
           {"final_factor is where linear, cosine and exponential end, and the kind is constant",
@@ -113,8 +113,9 @@ std::vector<Mistake> mistakes_on_the_command_line() {
       override_with("OverrideWithoutKey", "=3", {"an override needs a key", "key=value"}),
       override_with("OverrideWithAnEmptyPart", "phases..epochs=3",
                     {"phases..epochs has an empty part"}),
-      override_with("OverrideBehindTheList", "phases.7.epochs=3",
-                    {"phases.7.epochs names no item of the list", "0 to 0", "got 7"}),
+      override_with(
+          "OverrideBehindTheList", "phases.7.epochs=3",
+          {"phases.7.epochs names an item that the list does not have", "0 to 0", "got 7"}),
       override_with("OverrideThroughAScalar", "batch.size=3",
                     {"batch.size leads through \"32\", which has no keys"}),
       override_with("OverrideThatIsNoYaml", "batch=[1", {"batch has a value that cannot be read"}),
@@ -122,6 +123,8 @@ std::vector<Mistake> mistakes_on_the_command_line() {
                     {"command line: batch must be a whole number, got 12x"}),
       override_with("OverrideNotANumber", "phases.0.lr=.nan",
                     {"command line: phases.0.lr must be > 0, got .nan"}),
+      override_with("OverrideOfAnOptionOfAnotherModel", "model.width=3",
+                    {"command line: model.width is not an option of the model 'mlp'", "hidden"}),
       override_with("OverrideWithNewline", "name=a\n[tare] error: forged", {"command line: name"}),
       override_with("OverrideWithEscapeCodes", "batch=\x1b[31m", {"batch", "\\x1b"}),
       override_with("ArgumentOf100Kilobytes", "name=" + std::string(100'000, 'x'),
@@ -134,7 +137,7 @@ std::vector<Mistake> mistakes_on_the_command_line() {
        .pieces = {"no command is named 'rrr"}},
       {.name = "UnknownOption",
        .arguments = {"run", "tiny.yaml", "--jsn", "a"},
-       .pieces = {"'--jsn' is no option (did you mean \"--json\"?); see tare run --help"}},
+       .pieces = {"'--jsn' is not an option (did you mean \"--json\"?); see tare run --help"}},
       {.name = "OptionWithoutValue",
        .arguments = {"run", "tiny.yaml", "--json"},
        .pieces = {"json", "see tare run --help"}},
@@ -300,7 +303,7 @@ std::vector<Mistake> mistakes_in_data() {
                     {"command line: phases.0.batch is larger than the training split, got 49; "
                      "allowed: at most its 48"}),
       override_with("PartsLargerThanTheSet", "data.train=61",
-                    {"train is no size of a part", "at most 60"}),
+                    {"train is not a size of a part", "at most 60"}),
       override_with("PartWithoutSamples", "data.valid=0.001",
                     {"valid leaves a part without samples"}),
       override_with("NoTrainingPart", "data={name: generated_digits, count: 60, train: 0}",
@@ -388,7 +391,7 @@ std::vector<Mistake> mistakes_with_files() {
        .prepare = bundle},
       {.name = "PredictOnNoDevice",
        .arguments = {"predict", "m.tare", "a.png", "--device", "gpu"},
-       .pieces = {"device is no device, got gpu; allowed: auto, cpu, cuda"},
+       .pieces = {"device is not known, got gpu; allowed: auto, cpu, cuda"},
        .prepare = bundle},
   };
 }

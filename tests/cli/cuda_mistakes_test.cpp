@@ -107,11 +107,11 @@ TEST_F(CardMistakes, ANameThatIsNoDeviceIsRefusedWithWhatIsAllowed) {
   };
   for (const Name& name :
        {Name{"cuda:7", "cuda:7 is not there, only cpu, cuda:0", "cuda:7 is not there"},
-        Name{"cuda:foo", "device is no device, got cuda:foo; allowed: auto, cpu, cuda or cuda:N",
+        Name{"cuda:foo", "device is not known, got cuda:foo; allowed: auto, cpu, cuda or cuda:N",
              "'cuda:foo' is no device to plan for"},
-        Name{"cuda:-1", "device is no device, got cuda:-1", "'cuda:-1' is no device to plan for"},
-        Name{"gpu", "device is no device, got gpu", "'gpu' is no device to plan for"},
-        Name{"CUDA", "device is no device, got CUDA", "'CUDA' is no device to plan for"}}) {
+        Name{"cuda:-1", "device is not known, got cuda:-1", "'cuda:-1' is no device to plan for"},
+        Name{"gpu", "device is not known, got gpu", "'gpu' is no device to plan for"},
+        Name{"CUDA", "device is not known, got CUDA", "'CUDA' is no device to plan for"}}) {
     const std::string device = name.name;
     expect(2, {"run", "card.yaml", "device=" + device}, name.of_run);
     expect(2, {"plan", "card.yaml", "--device", device}, name.of_plan);
@@ -119,7 +119,7 @@ TEST_F(CardMistakes, ANameThatIsNoDeviceIsRefusedWithWhatIsAllowed) {
   }
   for (const char* device : {"cuda:foo", "gpu"})
     expect(2, {"sweep", "run", "sweep.yaml", std::string("set.device=") + device},
-           "device is no device, got ");
+           "device is not known, got ");
   const auto sweep = tare({"sweep", "run", "sweep.yaml", "set.device=cuda:7"});
   EXPECT_EQ(sweep.status, 1) << sweep.err;
   EXPECT_THAT(sweep.out, HasSubstr("failed: [device] cuda:7 is not there, only cpu, cuda:0"));

@@ -176,6 +176,11 @@ TEST(PngFolder, SaysWhichFilesAreLeftOutAndWhichPicturesAreConverted) {
   EXPECT_THAT(text, HasSubstr("1 of 3 pictures of " + folder.path().string() +
                               " are RGB and are converted to grey"));
   EXPECT_THAT(warnings_of(folder.path(), {.channels = 3}), Not(HasSubstr("converted")));
+  add(folder / "a/deep/5.png", plain(1));
+  EXPECT_THAT(warnings_of(folder.path()),
+              HasSubstr("1 file of " + folder.path().string() +
+                        " is skipped, because only files directly in the folder of a class are "
+                        "read: a/deep/5.png"));
 }
 
 TEST(PngFolder, AFolderWithoutPicturesSaysWhichLayoutItWants) {

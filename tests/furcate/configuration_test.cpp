@@ -82,9 +82,9 @@ TEST_F(FurcateTest, KeepsTheDefaultsThatAFileDoesNotChange) {
   const auto* trace = sweep.origin.configuration.find("meta")->find("mem_trace");
   EXPECT_EQ(trace->find("enabled")->text, "true");
   EXPECT_EQ(trace->find("delay")->text, "300");
-  EXPECT_TRUE(furcate::mem_trace_of(sweep).enabled);
-  EXPECT_FALSE(furcate::mem_trace_of(read(R"(, "batch_size": 8)")).enabled);
-  EXPECT_FALSE(furcate::mem_trace_of({}).enabled);
+  EXPECT_TRUE(furcate::monitor_of(sweep).enabled);
+  EXPECT_FALSE(furcate::monitor_of(read(R"(, "batch_size": 8)")).enabled);
+  EXPECT_FALSE(furcate::monitor_of({}).enabled);
   EXPECT_EQ(sweep.origin.configuration.find("train_prefix")->text, "example.train");
   EXPECT_EQ(sweep.origin.configuration.find("test_prefix")->text, "t");
 }
@@ -144,7 +144,7 @@ TEST_F(FurcateTest, AMistakeIsReportedWithItsOwnKeyAndLine) {
   };
   const std::string file = "[config] " + (folder_ / "config.json").string();
   EXPECT_THAT(message(R"("batch_size": [1], "meta": {"exclude_configs": [{"no": 1}]})"),
-              HasSubstr(file + ":2:56: meta.exclude_configs.0.no is no parameter"));
+              HasSubstr(file + ":2:56: meta.exclude_configs.0.no is not a parameter"));
   EXPECT_THAT(message(R"("batch_size": [1], "meta": {"max_threads": -7})"),
               HasSubstr(file + ":2:44: meta.max_threads must be from -1 to 4096"));
   EXPECT_THAT(message(R"("batch_size": [1], "name": ["a", "b"])"),
@@ -213,13 +213,20 @@ TEST_F(FurcateTest, AKeyThatIsNotThereIsReportedWithTheNearestOfFurcateOrTheReci
     return outcome_of([&] { (void)read(R"(, "batch_size": [32], )" + more); });
   };
   EXPECT_THAT(message(R"("learning_ratee": 1)"),
-              AllOf(HasSubstr("learning_ratee is no key of furcate or of a recipe (did you mean "
+              AllOf(HasSubstr("learning_ratee is not a key of furcate or of a recipe (did you mean "
                               "\"learning_rate\"?)"),
                     HasSubstr("batch_size")));
   EXPECT_THAT(message(R"("optimiser.kind": "sgd")"), HasSubstr("did you mean \"optimizer\"?"));
   for (const char* key : {"name", "folder"})
     EXPECT_THAT(message('"' + std::string(key) + R"(": "x")"),
                 HasSubstr(std::string(key) + " has no effect, because each run has a name"));
+  io::write_atomically(
+      folder_ / "config.json",
+      "{\"data_name\": \"e\", \"data_dir\": \"d\", \"batch_size\": [1],\n \"epochss\": 2}");
+  EXPECT_THAT(
+      outcome_of([&] { (void)furcate::read_sweep(folder_ / "config.json", {}); }),
+      HasSubstr("config.json:2:2: epochss is not a key of furcate (did you mean \"epochs\"?), "
+                "and epochs is missing"));
   std::filesystem::remove(folder_ / "r.yaml");
   EXPECT_THAT(message(R"("seed": 1, "recipe": "r.yaml")"), HasSubstr("recipe is not there"));
 }

@@ -170,7 +170,7 @@ TEST_F(ForkTest, ARunThatFailsIsRecordedAndTheOthersGoOn) {
 TEST_F(ForkTest, AKeyThatThereIsNotIsNamedWithTheNearest) {
   EXPECT_EQ(run(R"("batch_size": 8, "ask": "learning_rat")").status, 1);
   EXPECT_THAT(text("e0_foo/e0.err"),
-              HasSubstr("learning_rat is no key of the configuration (did you mean "
+              HasSubstr("learning_rat is not a key of the configuration (did you mean "
                         "\"learning_rate\"?)"));
   EXPECT_EQ(run(R"("batch_size": 8, "ask": "optimizer_name")").status, 1);
   EXPECT_THAT(text("e1_foo/e1.err"), HasSubstr("optimizer_name must be a number"));

@@ -78,6 +78,17 @@ TEST(Inspect, CallsTheValuesOfARegressionNoClasses) {
   EXPECT_TRUE(json["classes"].is_null());
 }
 
+TEST(Inspect, CountsTheOutputsOfTheModelAndNotTheLabels) {
+  const TempDir dir;
+  const Model model = small_model();
+  BundleManifest manifest = small_manifest(model);
+  manifest.labels = {"zero", "one"};
+  write_bundle(dir / "m.tare", manifest, model.state());
+  const auto json = nlohmann::json::parse(inspect_json(dir / "m.tare").text);
+  EXPECT_EQ(json["outputs"], 3);
+  EXPECT_EQ(json["labels"].size(), 2U);
+}
+
 TEST(Inspect, GivesJson) {
   const TempDir dir;
   const Model model = small_model();

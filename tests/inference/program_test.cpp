@@ -90,6 +90,7 @@ TEST_F(PredictProgram, BadInputIsOneLineAndExitCode2) {
     EXPECT_EQ(outcome.code, 2) << arguments << ": " << outcome.output;
     EXPECT_EQ(std::ranges::count(outcome.output, '\n'), 1) << arguments << ": " << outcome.output;
   }
+  EXPECT_THAT(predict("m.tare broken.png").output, HasSubstr("header: is not that of a PNG file"));
   EXPECT_EQ(predict("m.tare a.png --top " + std::string(5000, '1')).code, 2);
 }
 
@@ -109,13 +110,21 @@ TEST_F(PredictProgram, TakesFoldersListsAndAPictureOnStandardInput) {
   write_png(dir_ / "more/d.png", at::full({1, 4, 4}, 100, at::kByte));
   write_png(dir_ / "more/below/c.PNG", at::full({3, 9, 4}, 100, at::kByte));
   overwrite(dir_ / "more/notes.txt", "no image");
-  const std::string in_order = "more/below/c.PNG: [^\n]*\nmore/d.png: [^\n]*\n";
-  EXPECT_THAT(predict("m.tare more").output, ::testing::MatchesRegex(in_order));
+  io::make_directories(dir_ / "elsewhere");
+  write_png(dir_ / "elsewhere/f.png", at::full({1, 4, 4}, 100, at::kByte));
+  std::filesystem::create_directory_symlink(dir_ / "elsewhere", dir_ / "more/linked");
+  const std::string in_order =
+      "more/below/c.PNG: [^\n]*\nmore/d.png: [^\n]*\nmore/linked/f.png: [^\n]*\n";
+  EXPECT_THAT(
+      predict("m.tare more").output,
+      ::testing::MatchesRegex("[^\n]*1 file of more is skipped, because only .png files are "
+                              "read: notes.txt\n" +
+                              in_order));
   const auto piped = [&](const std::string& source, const std::string& arguments) {
     return run("cd '" + dir_.path().string() + "' && " + source + " | '" + program() + "' " +
                arguments);
   };
-  EXPECT_THAT(piped("find more -name '*.[pP]*' | sort", "m.tare -").output,
+  EXPECT_THAT(piped("find -L more -name '*.[pP]*' | sort", "m.tare -").output,
               ::testing::MatchesRegex(in_order));
   const Outcome one = piped("cat a.png", "m.tare -");
   EXPECT_EQ(one.output.substr(2), predict("m.tare a.png").output.substr(6));
@@ -190,7 +199,7 @@ TEST_F(PredictProgram, TakesTextsOfAClassifierOfTexts) {
   (void)checkpoint::write(dir_ / "more.safetensors",
                           {{"text", tokens}, {"input", tokens}, {"lengths", lengths}});
   EXPECT_THAT(predict("texts.tare more.safetensors").output,
-              HasSubstr("input: is no input of the model"));
+              HasSubstr("input: is not an input of the model"));
 }
 
 TEST_F(PredictProgram, TakesRowsOfAnyLengthWhereTheBundleLeavesItOpen) {
@@ -311,7 +320,7 @@ TEST_F(PredictProgram, TakesTokensAndText) {
   const std::string first = probabilities(ids.output.substr(0, ids.output.find('\n')));
   EXPECT_THAT(text.output, HasSubstr("text:1" + first + "\n"));
   EXPECT_EQ(text.code, 2);
-  EXPECT_THAT(text.output, HasSubstr("line 3: has 'd', which is no label of the bundle"));
+  EXPECT_THAT(text.output, HasSubstr("line 3: has 'd', which is not a label of the bundle"));
   overwrite(dir_ / "ids", "0 4\n0 0 0 0 0 0 0\n");
   const Outcome wrong = predict("gpt.tare ids");
   EXPECT_EQ(wrong.code, 2);

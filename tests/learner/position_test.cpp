@@ -202,7 +202,7 @@ TEST(Load, RefusesAGeneratorsStateBeforeAnythingChanges) {
     const State before = capture(learner);
     EXPECT_THAT(outcome_of([&] { learner.load("bad"); }),
                 AllOf(HasSubstr("FormatError: [learner.load]"), HasSubstr("rng/cpu"),
-                      HasSubstr("is no state of this random generator")));
+                      HasSubstr("is not a state of this random generator")));
     EXPECT_TRUE(capture(learner) == before);
     EXPECT_EQ(learner.history().size(), 1U);
     EXPECT_FALSE(learner.can_resume());

@@ -161,20 +161,21 @@ TEST_P(DamagedState, IsNamedWithItsField) {
 INSTANTIATE_TEST_SUITE_P(
     Fields, DamagedState,
     ::testing::Values(
-        Damage{"TextForACount", "/saves", "2", "state.saves: is no count"},
-        Damage{"NegativeCount", "/epochs_done", -1, "state.epochs_done: is no count"},
-        Damage{"TextForANumber", "/history/0/seconds", "1", "state.history.seconds: is no number"},
-        Damage{"NumberForAText", "/callbacks/0/name", 1, "state.callbacks.name: is no text"},
-        Damage{"NumberForAList", "/callbacks", 1, "state.callbacks: is no list"},
-        Damage{"NumberForTheHistory", "/history", 1, "state.history: is no object"},
-        Damage{"NoTable", "/history", {{"columns", 1}}, "state.history.columns: is no list"},
-        Damage{"NumberForAnObject", "/history/0", 1, "state.history: is no object"},
-        Damage{"NumberForTheFit", "/fit", 1, "state.fit: is no object"},
-        Damage{"NumberForTheRates", "/fit/rates", 1, "state.fit.rates: is no list"},
+        Damage{"TextForACount", "/saves", "2", "state.saves: is not a count"},
+        Damage{"NegativeCount", "/epochs_done", -1, "state.epochs_done: is not a count"},
+        Damage{"TextForANumber", "/history/0/seconds", "1",
+               "state.history.seconds: is not a number"},
+        Damage{"NumberForAText", "/callbacks/0/name", 1, "state.callbacks.name: is not a text"},
+        Damage{"NumberForAList", "/callbacks", 1, "state.callbacks: is not a list"},
+        Damage{"NumberForTheHistory", "/history", 1, "state.history: is not an object"},
+        Damage{"NoTable", "/history", {{"columns", 1}}, "state.history.columns: is not a list"},
+        Damage{"NumberForAnObject", "/history/0", 1, "state.history: is not an object"},
+        Damage{"NumberForTheFit", "/fit", 1, "state.fit: is not an object"},
+        Damage{"NumberForTheRates", "/fit/rates", 1, "state.fit.rates: is not a list"},
         Damage{"TextForARate", "/fit/rates/1", "0.1",
-               "state.fit.rates: holds something that is no number"},
+               "state.fit.rates: holds something that is not a number"},
         Damage{"NegativeSum", "/fit/loss_counted", -0.5,
-               "state.fit.loss_counted: is no finite number >= 0"},
+               "state.fit.loss_counted: is not a finite number >= 0"},
         Damage{"FinishedFit", "/fit/epoch", 3, "state.fit.epoch: lies behind the last epoch"},
         Damage{"ScheduleOfAnotherKind", "/fit/schedule", "kind: steep", "state.fit.schedule"},
         Damage{"ScheduleWithoutForm", "/fit/schedule", "{", "state.fit.schedule"}),
@@ -199,19 +200,19 @@ TEST(TrainState, RefusesTensorsThatDoNotFit) {
       tensors.push_back(t.name == name ? NamedTensor{name, value} : t);
     return outcome_of([&] { (void)train_state_from(written.json, tensors, "a.ckpt"); });
   };
-  EXPECT_THAT(refused("state/history", at::zeros({1, 7})), HasSubstr("is no table of epochs"));
+  EXPECT_THAT(refused("state/history", at::zeros({1, 7})), HasSubstr("is not a table of epochs"));
   EXPECT_THAT(refused("state/history", at::zeros({1, 5}, at::kDouble)),
-              HasSubstr("is no table of epochs"));
+              HasSubstr("is not a table of epochs"));
   EXPECT_THAT(refused("state/history", at::full({1, 7}, 0.5, at::kDouble)),
-              HasSubstr("a count that is no whole number"));
+              HasSubstr("a count that is not a whole number"));
   EXPECT_THAT(refused("state/fit/rows", at::ones({1, 7}, at::kDouble)),
               HasSubstr("a row without names"));
   EXPECT_THAT(refused("state/history", at::zeros({1, 6}, at::kDouble)),
               HasSubstr("fewer values than names"));
   EXPECT_THAT(refused("state/callbacks/0", at::zeros({3})),
-              HasSubstr("is no contiguous byte tensor on the host"));
+              HasSubstr("is not a contiguous byte tensor on the host"));
   EXPECT_THAT(refused("state/callbacks/0", {}),
-              HasSubstr("is no contiguous byte tensor on the host"));
+              HasSubstr("is not a contiguous byte tensor on the host"));
 }
 
 }  // namespace

@@ -292,6 +292,21 @@ TEST(CheckBatch, TellsWrongShapesAndTypes) {
   EXPECT_THROW(check_batch(resolve("bce_with_logits"), at::zeros({2}), labels({0, 1})), ShapeError);
 }
 
+TEST(CheckBatch, RefusesTargetsThatAreNoProbabilities) {
+  const auto refusal = [](const char* loss, const Tensor& output, const Tensor& target) {
+    return message<ConfigError>([&] { check_batch(resolve(loss), output, target); });
+  };
+  EXPECT_THAT(refusal("cross_entropy", at::zeros({2, 1}), at::zeros({2, 1})),
+              HasSubstr("is 0 for a single output, whatever the model gives"));
+  EXPECT_THAT(refusal("cross_entropy", kLogits, at::full({2, 3}, 1.5)),
+              HasSubstr("those of the data reach from 1.5 to 1.5; mse or l1"));
+  EXPECT_THAT(refusal("bce_with_logits", at::zeros({2}), at::full({2}, -1.0)),
+              HasSubstr("takes targets from 0 to 1"));
+  EXPECT_THAT(refusal("kl_div", at::zeros({2, 2}), at::full({2, 2}, -0.5).to(at::kHalf)),
+              HasSubstr("reach from -0.5 to -0.5"));
+  EXPECT_NO_THROW(check_batch(resolve("bce_with_logits"), at::zeros({2}), at::ones({2})));
+}
+
 TEST(CheckBatch, TellsTwoDevices) {
   EXPECT_THROW(check_batch(resolve("mse"), at::zeros({2}), at::zeros({2}, at::kMeta)), DeviceError);
 }

@@ -211,7 +211,7 @@ TEST(ModelFamilies, RefuseOptionsTheyDoNotTake) {
     (void)models::make("mlp", {.width = 8});
     FAIL();
   } catch (const ConfigError& e) {
-    EXPECT_THAT(e.what(), HasSubstr("takes no option 'width'"));
+    EXPECT_THAT(e.what(), HasSubstr("width is not an option of the model 'mlp'; allowed: "));
   }
   EXPECT_THROW((void)models::make("resnet9", {.hidden = {3}}), ConfigError);
   EXPECT_THROW((void)models::make("resnet9", {.dropout = 1}), ConfigError);

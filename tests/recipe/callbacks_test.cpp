@@ -99,10 +99,11 @@ TEST_F(RecipeCallbacks, AreRefusedBeforeAnyWorkAtTheirPlace) {
                                              HasSubstr("did you mean \"early_stopping\"")));
   EXPECT_THAT(with("[{early_stopping: {patience: -1}}]"),
               HasSubstr("r.yaml:9:41: callbacks.0.early_stopping.patience must be >= 0, got -1"));
-  EXPECT_THAT(with("[{early_stopping: {monitor: acuracy}}]"),
-              AllOf(HasSubstr("watches what is no column"), HasSubstr("did you mean \"accuracy\""),
-                    HasSubstr("callbacks.0.early_stopping")));
-  EXPECT_THAT(with("[csv_log, csv_log]"), HasSubstr("callbacks.1.csv_log is there twice"));
+  EXPECT_THAT(
+      with("[{early_stopping: {monitor: acuracy}}]"),
+      AllOf(HasSubstr("watches what is not a column"), HasSubstr("did you mean \"accuracy\""),
+            HasSubstr("callbacks.0.early_stopping")));
+  EXPECT_THAT(with("[csv_log, csv_log]"), HasSubstr("callbacks.1.csv_log is given twice"));
   EXPECT_THAT(with("[{csv_log: {file: report.json}}]"),
               AllOf(HasSubstr("callbacks.0.csv_log would be written to 'report.json'"),
                     HasSubstr("a file of the run itself")));

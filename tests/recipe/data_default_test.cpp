@@ -211,8 +211,9 @@ TEST(BestWeights, NeedAFigureThatThereIs) {
   const TempDir folder;
   RecipeOptions recipe = one_phase(folder);
   recipe.phases[0].best = "acuracy";
-  EXPECT_THAT(refusal(recipe),
-              HasSubstr("phases.0.best is no figure of this recipe (did you mean \"accuracy\"?)"));
+  EXPECT_THAT(
+      refusal(recipe),
+      HasSubstr("phases.0.best is not a figure of this recipe (did you mean \"accuracy\"?)"));
   recipe.phases[0].best = "accuracy";
   recipe.data.valid = 0;
   EXPECT_THAT(refusal(recipe), HasSubstr("phases.0.best needs a validation split"));
@@ -232,7 +233,7 @@ TEST(EarlyChecks, AreMadeBeforeAnyWorkByRunAndPlan) {
     }
     EXPECT_TRUE(fs::is_empty(folder.path())) << piece;
   };
-  expect("phases.2.freeze_to is no layer group", [](auto& r) { r.phases[2].freeze_to = 9; });
+  expect("phases.2.freeze_to is not a layer group", [](auto& r) { r.phases[2].freeze_to = 9; });
   expect("loss does not take the targets of the data", [](auto& r) { r.learner.loss = "mse"; });
   expect("metrics.0 does not take the targets of the data",
          [](auto& r) { r.learner.metrics = {"mae"}; });

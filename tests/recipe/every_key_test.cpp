@@ -387,7 +387,7 @@ TEST_F(EveryKey, HasARow) {
   keys.insert("phases.N.data");
   for (const auto& [row, more] : rows()) with_row.insert(key_of(row));
   for (const auto& [row, test] : not_observed()) with_row.insert(key_of(row));
-  for (const auto& key : with_row) EXPECT_EQ(keys.erase(key), 1U) << key << " is no key";
+  for (const auto& key : with_row) EXPECT_EQ(keys.erase(key), 1U) << key << " is not a key";
   EXPECT_THAT(keys, ::testing::IsEmpty()) << "keys whose effect nobody looks at";
 }
 

@@ -113,7 +113,7 @@ TEST(LearnerOptionsOfARecipe, HaveTheValueOfEveryKey) {
     if (std::ranges::find(of_learner, key) != of_learner.end()) common.insert(key);
   const config::Node defaults = config::to_node(LearnerOptions());
   for (const auto& [key, value] : values) {
-    EXPECT_EQ(common.erase(key), 1U) << key << " is no key of both";
+    EXPECT_EQ(common.erase(key), 1U) << key << " is not a key of both";
     const RecipeOptions recipe = recipe_of(key + ": " + value + "\nphases: [{name: one}]\n");
     const auto options = config::to_node(learner_options(recipe, 0, thousand_samples()));
     EXPECT_NE(flow_of(options, key), flow_of(defaults, key)) << key;

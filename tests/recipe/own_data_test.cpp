@@ -162,7 +162,7 @@ TEST(RunRecipe, RefusesAModelThatDoesNotTakeTheSamples) {
   EXPECT_EQ(refused(), "accepted");
   recipe.name = "padded";
   recipe.data.collate->options.set("value", config::Node::scalar("300"));
-  EXPECT_THAT(refused(), HasSubstr("collate.pad.value is no byte"));
+  EXPECT_THAT(refused(), HasSubstr("collate.pad.value is not a byte"));
 }
 
 TEST(RunRecipe, RefusesACollateFunctionWhereTheDataSetJoinsNoTexts) {

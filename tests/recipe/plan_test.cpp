@@ -60,6 +60,11 @@ TEST(RecipePlan, OfWeightsThatDoNotFitTriesNoOperator) {
   EXPECT_GT(plan.phases[0].start_bytes, int64_t{1} << 40);
   EXPECT_EQ(plan.phases[0].at, "the weights");
   EXPECT_FALSE(plan.runs());
+  std::ostringstream text;
+  print(text, plan);
+  EXPECT_THAT(text.str(), HasSubstr(": the weights alone take "));
+  EXPECT_THAT(text.str(), HasSubstr("at least: without gradients, activations, the optimizer's"));
+  EXPECT_THAT(text.str(), ::testing::Not(HasSubstr(" 0 B")));
   try {
     require_fit(recipe, plan);
     FAIL() << "weights of terabytes fit";

@@ -47,7 +47,7 @@ TEST_P(ManyTensors, ReportABudgetThatIsNone) {
   const TempDir folder;
   const auto no_number = run_program(GetParam().name, {"abc"}, folder.path());
   EXPECT_EQ(no_number.status, 2);
-  EXPECT_THAT(no_number.err, HasSubstr("budget is no number of bytes"));
+  EXPECT_THAT(no_number.err, HasSubstr("budget is not a number of bytes"));
   const auto too_small = run_program(GetParam().name, {"1KiB"}, folder.path());
   EXPECT_EQ(too_small.status, 3);
   EXPECT_THAT(too_small.err, HasSubstr("of a budget of"));

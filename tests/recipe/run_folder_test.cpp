@@ -209,7 +209,7 @@ TEST(RunFolder, ACheckpointWithoutAManifestIsNamedWhereTheRunCannotContinue) {
   const fs::path checkpoint = folder / "tiny" / (first ? "autosave-0" : "autosave-1");
   fs::remove(checkpoint / "manifest.json");
   expect_refused(one_phase(folder), {.resume = Resume::always},
-                 checkpoint.string() + "' is no whole checkpoint, because its manifest.json");
+                 checkpoint.string() + "' is not a whole checkpoint, because its manifest.json");
 }
 
 TEST(RunFolder, AnUnfinishedRunWithAFolderOfOthersIsNotContinued) {
@@ -310,6 +310,9 @@ TEST_P(NamesOfFiles, ThatWouldDestroyOneAnotherAreRefusedBeforeAnyWork) {
 INSTANTIATE_TEST_SUITE_P(
     Clashes, NamesOfFiles,
     ::testing::Values(
+        Clash{"Partial", [](auto& r) { r.export_to = "a.partial"; }, "export ends in .partial"},
+        Clash{"Old", [](auto& r) { r.phases[0].save = r.phases[1].load = "b.old"; },
+              "phases.0.save ends in .old"},
         Clash{"Report", [](auto& r) { r.export_to = "report.json"; }, "export would be written"},
         Clash{"Recipe", [](auto& r) { r.phases[0].save = r.phases[1].load = "recipe.yaml"; },
               "phases.0.save would be written to 'recipe.yaml'"},

@@ -113,7 +113,7 @@ INSTANTIATE_TEST_SUITE_P(
     Faults, BrokenPlugin,
     ::testing::Values(
         Fault{"Missing", nullptr, "", "the CUDA plug-in was not loaded: libtare_cuda.so: "},
-        Fault{"AnotherFile", TARE_FAKE_DRIVER, "", "libtare_cuda.so is no plug-in"},
+        Fault{"AnotherFile", TARE_FAKE_DRIVER, "", "libtare_cuda.so is not a plug-in"},
         Fault{"NoDevice", TARE_FAKE_PLUGIN, "no_device",
               "the driver shows no card that can be used; look at `nvidia-smi`"},
         Fault{"Older", TARE_FAKE_PLUGIN, "older", "libtare_cuda.so is of another version of Tare"}),

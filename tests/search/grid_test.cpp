@@ -41,7 +41,7 @@ TEST(Grid, LeavesOutWhatIsExcluded) {
               ElementsAre("a=1 d=False", "a=2 d=True"))
       << "numbers are compared by value";
   EXPECT_THAT(cells("parameters: {a: [1, '1']}\nexclude: [{a: 1}]\n"), ElementsAre("a=1"))
-      << "text is no number";
+      << "text is not a number";
 }
 
 TEST(Grid, TakesEqualNumbersOnce) {

@@ -223,8 +223,8 @@ TEST(PrunerChoice, SaysWhatIsWrong) {
       {"{type: asha, min_early_stopping_rate: -1}", "min_early_stopping_rate must be >= 0"},
       {"{type: asha, bootstrap_count: -1}", "bootstrap_count must be >= 0"},
       {"{type: asha, bootstrap_count: 1}",
-       "pruner.yaml:1:31: bootstrap_count is not known to be reached"},
-      {"{type: hyperband, bootstrap_count: 1}", "bootstrap_count is not known to be reached"},
+       "pruner.yaml:1:31: bootstrap_count needs min_resource as a number"},
+      {"{type: hyperband, bootstrap_count: 1}", "bootstrap_count needs max_resource as a number"},
       {"{type: hyperband, min_resource: 9, max_resource: 8}", "max_resource is below min_resource"},
   };
   for (const auto& [text, expected] : mistakes)

@@ -43,7 +43,7 @@ class BadDiskTest : public ShellSweepTest {
     EXPECT_THAT(leftovers(sweep.log_dir), IsEmpty());
     const SweepReport report = sweep::run_sweep(sweep, host_of(sweep, "pause=0; train 0.1 0.2"));
     EXPECT_EQ(report.complete, 4);
-    EXPECT_EQ(report.failed, 0) << "a full disk is no run's fault";
+    EXPECT_EQ(report.failed, 0) << "a full disk is not a run's fault";
     EXPECT_THAT(rows(store, "PRAGMA integrity_check"), ElementsAre("ok"));
     const std::string table = io::read_text(sweep.log_dir / "run_data.csv");
     EXPECT_EQ(std::ranges::count(table, '\n'), 5) << table;

@@ -206,7 +206,7 @@ TEST_F(StoreTest, RefusesAnotherMetricAndAnotherFile) {
     const Store store(files_.log_dir() / "text", sweep);
     ADD_FAILURE() << "a text was accepted";
   } catch (const FormatError& error) {
-    EXPECT_THAT(error.what(), AllOf(HasSubstr("no store of a sweep"), HasSubstr("rebuild")));
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("not a store of a sweep"), HasSubstr("rebuild")));
   }
   EXPECT_THROW(Store(files_.log_dir() / "nowhere" / "s.sqlite", sweep), IoError);
 }

@@ -262,7 +262,7 @@ void Search::give_up(const memory::OutOfMemoryInfo& info, const std::exception_p
   std::vector<std::string> tried;
   for (const int64_t size : failed_) tried.push_back(std::to_string(size));
   std::string advice = "not even the smallest part fits (sizes that failed: " + listed(tried) +
-                       "): raise the budget, or make the work itself smaller";
+                       "): raise the budget or the limit, or make the work itself smaller";
   try {
     std::rethrow_exception(error);
   } catch (const OutOfMemory& last) {

@@ -73,7 +73,7 @@ class SizeCache;
 
 /// Holds a tensor argument of an adaptive call, and which of its dimensions is the batch.
 struct Argument {
-  const at::Tensor* tensor = nullptr;  ///< null: an argument that is no tensor
+  const at::Tensor* tensor = nullptr;  ///< null: an argument that is not a tensor
   int64_t batch_dim = 0;               ///< >= 0, below the tensor's number of dimensions
 };
 

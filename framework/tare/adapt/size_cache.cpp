@@ -103,11 +103,11 @@ void SizeCache::load(const std::filesystem::path& file) {
       throw FormatError(kOperation, file.string(), "line " + std::to_string(line), problem);
     };
     if (number == 1) {
-      if (words != kTitle) fail("is no title of step sizes");
+      if (words != kTitle) fail("is not the title of a size cache");
       continue;
     }
     auto line = parse(words);
-    if (!line) fail("is no size and its key");
+    if (!line) fail("is not a size and its key");
     lines.push_back(std::move(*line));
   }
   if (number == 0) throw FormatError(kOperation, file.string(), "line 1", "is missing");

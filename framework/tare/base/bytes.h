@@ -18,7 +18,7 @@ constexpr int64_t operator""_MiB(unsigned long long n) { return static_cast<int6
 constexpr int64_t operator""_GiB(unsigned long long n) { return static_cast<int64_t>(n) << 30; }
 }  // namespace literals
 
-/// The highest compression ratio of deflate (gzip, PNG), from zlib's technical notes: a header that
+/// Bounds the compression ratio of deflate (gzip, PNG), from zlib's technical notes: a header that
 /// claims more is wrong.
 inline constexpr int64_t kMaxDeflateRatio = 1032;
 

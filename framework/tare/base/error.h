@@ -139,7 +139,7 @@ class DivergedError : public Error {
   int64_t epoch_, step_;
 };
 
-/// The operating system refused a file operation.
+/// Reports that the operating system refused a file operation.
 class IoError : public Error {
  public:
   /// Takes errno of the refused `operation` on `path` as `error_number`.

@@ -230,6 +230,15 @@ fs::path behind_links(const fs::path& path) {
   return target;
 }
 
+/// Throws ConfigError for a name under which an atomic write keeps what is not in place yet.
+void refuse_names_of_leftovers(const fs::path& path) {
+  for (const char* suffix : {".partial", ".old"})
+    if (path.extension() == suffix)
+      throw ConfigError("io.write", "'" + printable(path.string()) + "' ends in " + suffix +
+                                        ", which stands for what a save that was cut off leaves "
+                                        "behind; give another name");
+}
+
 }  // namespace
 
 void write_atomically(const fs::path& path, const std::function<void(File&)>& fill, Flush flush) {
@@ -239,6 +248,7 @@ void write_atomically(const fs::path& path, const std::function<void(File&)>& fi
     return stream.close();
   }
   const fs::path target = behind_links(path);
+  refuse_names_of_leftovers(target);
   const fs::path partial = with_suffix(target, ".partial");
   const Leftover leftover(partial);
   File file(partial, Mode::create);
@@ -310,6 +320,7 @@ void replace_directory(const fs::path& partial, const fs::path& path) {
 
 void write_directory_atomically(const fs::path& path,
                                 const std::function<void(const fs::path&)>& fill) {
+  refuse_names_of_leftovers(path);
   recover_directory(path);
   const fs::path partial = with_suffix(path, ".partial");
   const Leftover leftover(partial);

@@ -70,7 +70,7 @@ class Mapping {
 enum class Flush {
   yes,
   no  ///< a kill leaves the old or the new content too, but a power loss may leave an empty file:
-      ///< for what can be made again
+      ///< for files that can be made again
 };
 
 /// Writes a file atomically: `path`.partial is written, flushed and renamed, then the folder
@@ -78,7 +78,8 @@ enum class Flush {
 /// file stays, the partial one is removed, and the IoError or what `fill` threw is rethrown. If
 /// only the last call, the flush of the folder, fails, the new content is in place and the IoError
 /// says that it may not survive a power loss. The folder must exist. For a symbolic link the target
-/// is replaced; a device or pipe is written directly.
+/// is replaced; a device or pipe is written directly. Throws ConfigError for .partial or .old
+/// names.
 void write_atomically(const std::filesystem::path& path, const std::function<void(File&)>& fill,
                       Flush flush = Flush::yes);
 /// Writes `text` in that way.

@@ -15,7 +15,7 @@ namespace tare {
 /// sequences: TERM is not "dumb".
 [[nodiscard]] bool on_terminal(int descriptor = 1);
 
-/// The width of text that is not fitted to a terminal.
+/// Stands for the width of text that is not fitted to a terminal.
 inline constexpr size_t kAnyWidth = static_cast<size_t>(-1);
 /// Returns the columns that lines for `out` may have: those of the terminal if `out` is std::cout
 /// on one, else kAnyWidth, so that what is written to a file does not depend on a window.

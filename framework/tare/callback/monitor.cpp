@@ -25,7 +25,8 @@ nlohmann::json field_of(const std::string& state, const char* field, const std::
 std::optional<double> best_of(const std::string& state, const std::string& callback) {
   const auto best = field_of(state, "best", callback);
   if (best.is_null()) return {};
-  if (!best.is_number()) throw FormatError("callback.load_state", callback, "best", "is no number");
+  if (!best.is_number())
+    throw FormatError("callback.load_state", callback, "best", "is not a number");
   return best.get<double>();
 }
 
@@ -139,7 +140,7 @@ std::string EarlyStopping::state() const {
 void EarlyStopping::load_state(const std::string& json) {
   const auto waited = field_of(json, "waited", name());
   if (!waited.is_number_integer() || waited < 0)
-    throw FormatError("callback.load_state", name(), "waited", "is no count");
+    throw FormatError("callback.load_state", name(), "waited", "is not a count");
   best_ = best_of(json, name());
   waited_ = waited.get<int64_t>();
 }

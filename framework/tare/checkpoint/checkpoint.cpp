@@ -55,12 +55,12 @@ class Manifest {
       fail("version",
            "is " + printable(version.dump()) + "; this Tare reads " + std::to_string(kVersion));
     }
-    if (!at("state").is_object()) fail("state", "is no object");
+    if (!at("state").is_object()) fail("state", "is not an object");
     check_files();
   }
 
   [[nodiscard]] std::string text(const char* key) const {
-    if (!at(key).is_string()) fail(key, "is no text");
+    if (!at(key).is_string()) fail(key, "is not a text");
     return at(key).get<std::string>();
   }
   [[nodiscard]] std::string state() const { return at("state").dump(); }

@@ -47,7 +47,7 @@ class ManifestGuard final : public nlohmann::json_sax<nlohmann::json> {
     return true;
   }
   bool parse_error(size_t position, const std::string&, const nlohmann::json::exception&) override {
-    return refuse("is no valid JSON, at byte " + std::to_string(position));
+    return refuse("is not valid JSON, at byte " + std::to_string(position));
   }
 
  private:

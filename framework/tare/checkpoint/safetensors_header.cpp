@@ -103,7 +103,7 @@ class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
   bool boolean(bool) override { fail(part(), "has a bool where none may be"); }
   bool number_integer(int64_t) override { fail(part(), "has a negative number"); }
   bool number_float(double, const std::string&) override {
-    fail(part(), "has a number that is no integer");
+    fail(part(), "has a number that is not an integer");
   }
   bool binary(nlohmann::json::binary_t&) override { fail(part(), "has binary data"); }
   bool parse_error(size_t position, const std::string&, const nlohmann::json::exception&) override {
@@ -194,7 +194,7 @@ std::string_view header_text(std::span<const std::byte> file, const std::string&
   if (length > static_cast<uint64_t>(kMaxHeaderBytes)) {
     throw FormatError(kOperation, path, "header",
                       "says it is longer than " + format_count(kMaxHeaderBytes) +
-                          " bytes; this is no safetensors file");
+                          " bytes; this is not a safetensors file");
   }
   if (length > file.size() - 8) {
     throw FormatError(kOperation, path, "header", "is longer than the file; the file is truncated");
@@ -202,7 +202,7 @@ std::string_view header_text(std::span<const std::byte> file, const std::string&
   const std::string_view text(reinterpret_cast<const char*>(file.data()) + 8, length);
   if (!text.starts_with('{')) {
     throw FormatError(kOperation, path, "header",
-                      "does not begin with '{'; this is no safetensors file");
+                      "does not begin with '{'; this is not a safetensors file");
   }
   // nlohmann's parser would take a zero byte for the end of the text.
   if (text.find('\0') != std::string_view::npos) {

@@ -92,7 +92,7 @@ void refuse_unknown(const Command& command, const std::vector<std::string>& word
     if (word == "--") return;
     const std::string name = word.substr(0, word.find('='));
     if (name.starts_with("--") && std::ranges::find(known, name) == known.end()) {
-      throw ConfigError("tare " + command.name, "'" + printable(name) + "' is no option" +
+      throw ConfigError("tare " + command.name, "'" + printable(name) + "' is not an option" +
                                                     did_you_mean(name, known) + see_help(command));
     }
   }

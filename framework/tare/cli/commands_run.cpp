@@ -161,7 +161,8 @@ int run_command(const Arguments& arguments) {
   start();
   std::cout << std::unitbuf;  // a log shows each line at once, in order with the warnings
   set_budgets(arguments, recipe);
-  const InterruptScope interrupts;
+  // Until the process ends: a signal after the last step must not turn success into failure.
+  static const InterruptScope& interrupts = *new InterruptScope;
   const RunOptions options{.out = arguments.has("quiet") ? nullptr : &std::cout,
                            .verbose = arguments.has("verbose"),
                            .resume = resume_of(arguments),

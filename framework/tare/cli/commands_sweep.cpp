@@ -55,7 +55,7 @@ std::vector<std::string> run_of(const SweepOptions& sweep, const launch::Executo
   if (!executor.has_own_memory_limits())
     command.insert(command.end(), {slot.is_gpu() ? "--device-budget" : "--host-budget",
                                    std::to_string(budget_bytes)});
-  if (const auto trace = furcate::mem_trace_of(sweep); trace.enabled)
+  if (const auto trace = furcate::monitor_of(sweep); trace.enabled)
     command.push_back("--monitor-memory=" + search::flow_text(config::to_node(trace)));
   return command;
 }
@@ -225,6 +225,20 @@ int write_page(const SweepOptions& sweep) {
   return kSuccess;
 }
 
+/// Prints what became of the runs of a sweep.
+void print_end(const SweepOptions& sweep, const sweep::SweepReport& report) {
+  const auto trials = contents_of(sweep).trials;
+  std::cout << sweep.name << ": " << report.complete << " complete, ";
+  if (report.pruned > 0) std::cout << report.pruned << " pruned, ";
+  std::cout << report.failed << " failed, " << report.waiting << " waiting; " << report.started
+            << " started; " << (sweep.log_dir / "run_data.csv").string()
+            << generated_text(sweep, trials) << '\n';
+  std::cout << best_text(sweep, trials);
+  if (report.interrupted)
+    std::cout << sweep.name << ": stopped by a signal; its runs have saved, and tare sweep run "
+              << "continues it\n";
+}
+
 int run(sweep::SweepFile& file, bool retry_failed) {
   continue_without_output();
   const SweepOptions sweep = file.options();
@@ -241,7 +255,8 @@ int run(sweep::SweepFile& file, bool retry_failed) {
   prepare(sweep, slots);
   forks = !slots.front().is_gpu();
   check_sweep_with_data(sweep);
-  const InterruptScope interrupts;
+  // Until the process ends: a signal after the last run must not turn success into failure.
+  static const InterruptScope& interrupts = *new InterruptScope;
   Plans plans(sweep.recipe, slots.front(), /*download=*/true);
   executor->require_available();
   const auto recorder = furcate::recorder_of(sweep);
@@ -272,16 +287,7 @@ int run(sweep::SweepFile& file, bool retry_failed) {
     };
   const auto report = sweep::run_sweep(sweep, host);
   live.reset();
-  const auto trials = contents_of(sweep).trials;
-  std::cout << sweep.name << ": " << report.complete << " complete, ";
-  if (report.pruned > 0) std::cout << report.pruned << " pruned, ";
-  std::cout << report.failed << " failed, " << report.waiting << " waiting; " << report.started
-            << " started; " << (sweep.log_dir / "run_data.csv").string()
-            << generated_text(sweep, trials) << '\n';
-  std::cout << best_text(sweep, trials);
-  if (report.interrupted)
-    std::cout << sweep.name << ": stopped by a signal; its runs have saved, and tare sweep run "
-              << "continues it\n";
+  print_end(sweep, report);
   if (report.interrupted) return 128 + interrupts.signal();
   return report.failed == 0 ? kSuccess : kFailed;
 }

@@ -14,6 +14,7 @@
 #include "tare/base/error.h"
 #include "tare/base/io.h"
 #include "tare/checkpoint/safetensors.h"
+#include "tare/data/class_folders.h"
 #include "tare/inference/rows.h"
 #include "tare/transform/image.h"
 
@@ -27,37 +28,9 @@ constexpr const char* kInput = "input";
 constexpr std::string_view kPngSignature = "\x89PNG\r\n\x1a\n";
 constexpr int64_t kMaxRowsBytes = int64_t{1} << 30;
 
-/// A kind of files in folders.
-struct Kind {
-  std::string_view extension, name;
-};
-constexpr Kind kPictures{".png", "PNG"}, kTexts{".txt", "text"}, kTensors{".safetensors", ""};
-
-bool is_of(const Kind& kind, const fs::path& path) {
-  std::string extension = path.extension().string();
-  std::ranges::transform(extension, extension.begin(), [](char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  });
-  return extension == kind.extension;
-}
-
-// Hidden files and folders are skipped.
-std::vector<fs::path> files_of(const fs::path& folder, const Kind& kind) {
-  std::vector<fs::path> found;
-  std::error_code error;
-  for (fs::recursive_directory_iterator it(folder, error), end; !error && it != end;
-       it.increment(error)) {
-    const bool hidden = it->path().filename().native().front() == '.';
-    if (hidden && it->is_directory()) it.disable_recursion_pending();
-    if (!hidden && it->is_regular_file() && is_of(kind, it->path())) found.push_back(it->path());
-  }
-  if (error) throw IoError("predict", folder.string(), error.value());
-  if (found.empty())
-    throw ConfigError("predict", "there is no " + std::string(kind.name) + " file in the folder '" +
-                                     printable(folder.string()) + "'");
-  std::ranges::sort(found);
-  return found;
-}
+constexpr FileKind kPictures{"predict", ".png", "PNG", "pictures"};
+constexpr FileKind kTexts{"predict", ".txt", "text", "texts"};
+constexpr FileKind kTensors{"predict", ".safetensors", "safetensors", "samples"};
 
 /// Returns the names under which a file of tensors has the model's first input: its own, and
 /// `input`, the short form, unless another input is called so.
@@ -89,7 +62,7 @@ Batch tensors_in(const fs::path& path, const BundleManifest& manifest) {
   };
   take(first);
   for (const BundleInput& input : manifest.more_inputs) take({input.name});
-  if (!all.empty()) refuse(all.front().name, "is no input of the model");
+  if (!all.empty()) refuse(all.front().name, "is not an input of the model");
   for (const auto& [name, tensor] : named)
     if (tensor.dim() < 1 || tensor.size(0) != named.front().tensor.size(0))
       throw FormatError("predict", path.string(), printable(name),
@@ -104,7 +77,7 @@ class Samples {
   void read(const std::string& input) const {
     const bool pictures = inputs_.predictor.sample_kind() == SampleKind::image && !inputs_.text;
     guarded({input}, [&] {
-      if (input != "-" && is_of(kTensors, input))
+      if (input != "-" && is_named(input, kTensors))
         tensors(input);
       else if (!fits_one_tensor())
         refuse_several();
@@ -205,13 +178,13 @@ class Samples {
   }
 
   void folder(const fs::path& path) const {
-    for (const auto& file : files_of(path, kPictures))
+    for (const auto& file : list_files_below(path, kPictures))
       guarded({file.string()}, [&] { picture(file.string()); });
   }
 
   // A file is one sample, as in a data set of text files.
   void folder_of_texts(const fs::path& path) const {
-    for (const auto& file : files_of(path, kTexts))
+    for (const auto& file : list_files_below(path, kTexts))
       guarded({file.string()}, [&] {
         const std::string text = io::read_text(file, kMaxRowsBytes);
         predict({file.string()}, parse_text(text, manifest(), {file.string()}));

@@ -34,20 +34,41 @@ using search::Settings;
 using sweep::SweepOptions;
 using Setting = std::pair<std::string, Node>;
 
-/// Returns the recipe's name of a setting.
-std::string recipe_key(const SweepOptions& sweep, const std::string& key) {
+/// Returns the alias of that name, or nullptr.
+const sweep::Alias* alias_of(const SweepOptions& sweep, const std::string& key) {
   const auto alias = std::ranges::find(sweep.origin.aliases, key, &sweep::Alias::name);
-  return alias == sweep.origin.aliases.end() ? key : alias->key;
+  return alias == sweep.origin.aliases.end() ? nullptr : &*alias;
 }
 
-/// Returns the index of a parameter's value among several, where no line says which one it is.
+/// Returns the recipe's name of a setting.
+std::string recipe_key(const SweepOptions& sweep, const std::string& key) {
+  const auto* alias = alias_of(sweep, key);
+  return alias ? alias->key : key;
+}
+
+/// Returns the error with the value as the sweep's file has it, where the recipe has it in lower
+/// case.
+ConfigError with_written_value(const SweepOptions& sweep, const Setting& setting,
+                               const ConfigError& error) {
+  const auto* alias = alias_of(sweep, setting.first);
+  if (!alias || !alias->lower_case || error.got().empty()) return error;
+  return {error.source(), error.field(), error.problem(), error.allowed(),
+          printable(setting.second.text)};
+}
+
+/// Returns the index of a parameter's value among several in the sweep's file; "" for an end of a
+/// range.
 std::string index_of(const SweepOptions& sweep, const std::string& group, const Setting& setting) {
+  if (group != "parameters") return "";
   const auto& [key, value] = setting;
-  const auto* parameter = group == "parameters" ? sweep.parameters.find(key) : nullptr;
-  if (!parameter || value.source.line > 0 || parameter->values.size() < 2) return "";
+  const bool own_file = sweep.origin.configuration.kind == config::Kind::null;
+  const Node* all = own_file ? sweep.root.find(group) : &sweep.root;
+  const Node* written = all ? all->find(key) : nullptr;
+  if (written && written->kind == config::Kind::map) written = written->find("values");
+  if (!written || written->items.size() < 2) return "";
   const std::string text = config::to_yaml(value);
-  for (size_t i = 0; i < parameter->values.size(); ++i)
-    if (config::to_yaml(parameter->values[i]) == text) return '.' + std::to_string(i);
+  for (size_t i = 0; i < written->items.size(); ++i)
+    if (config::to_yaml(written->items[i]) == text) return '.' + std::to_string(i);
   return "";
 }
 
@@ -82,7 +103,8 @@ const Setting* named_by(const SweepOptions& sweep, const Settings& settings,
 [[noreturn]] void throw_named(const SweepOptions& sweep, const std::string& group,
                               const Setting& setting, const ConfigError& error) {
   const std::string name = recipe_key(sweep, setting.first), &field = error.field();
-  throw_at(sweep, group, setting, field.substr(std::min(field.size(), name.size())), error);
+  throw_at(sweep, group, setting, field.substr(std::min(field.size(), name.size())),
+           with_written_value(sweep, setting, error));
 }
 
 /// Throws the error at the place of a setting that causes it and is not named in it.

@@ -17,7 +17,7 @@ namespace tare::cli {
 [[nodiscard]] std::string best_text(const sweep::SweepOptions& sweep,
                                     const std::vector<sweep::Trial>& trials);
 
-/// Returns the remark in a headline of figures that were measured on generated data, else "".
+/// Returns the note of a headline whose figures come from generated data, else "".
 [[nodiscard]] std::string generated_text(const sweep::SweepOptions& sweep,
                                          const std::vector<sweep::Trial>& trials);
 

@@ -121,6 +121,13 @@ void check_rule(const Rule& rule, const Node& node) {
   throw ConfigError(node.source, "", std::string("must be ") + wanted, "", describe(node));
 }
 
+/// Throws for a node that is not a number of the type; `range`: the values that the type has.
+[[noreturn]] void no_number(const Node& node, const char* wanted, bool whole, const char* range) {
+  if (node.kind == Kind::scalar && !node.quoted && is_out_of_range(node.text, whole))
+    throw ConfigError(node.source, "", "is out of range", range, describe(node));
+  wrong_type(node, wanted);
+}
+
 const Field* find(std::span<const Field> fields, std::string_view name) {
   const auto field = std::find_if(fields.begin(), fields.end(), [name](const Field& candidate) {
     return candidate.name == name;
@@ -170,19 +177,25 @@ void read_scalar(const Node& node, bool& value) {
 
 void read_scalar(const Node& node, int64_t& value) {
   const auto read = node.quoted ? std::nullopt : as_integer(node.text);
-  if (node.kind != Kind::scalar || !read) wrong_type(node, "a whole number");
+  if (node.kind != Kind::scalar || !read) {
+    no_number(node, "a whole number", true, "-9223372036854775808 to 9223372036854775807");
+  }
   value = *read;
 }
 
 void read_scalar(const Node& node, uint64_t& value) {
   const auto read = node.quoted ? std::nullopt : as_count(node.text);
-  if (node.kind != Kind::scalar || !read) wrong_type(node, "a whole number >= 0");
+  if (node.kind != Kind::scalar || !read) {
+    no_number(node, "a whole number >= 0", true, "0 to 18446744073709551615");
+  }
   value = *read;
 }
 
 void read_scalar(const Node& node, double& value) {
   const auto read = node.quoted ? std::nullopt : as_number(node.text);
-  if (node.kind != Kind::scalar || !read) wrong_type(node, "a number");
+  if (node.kind != Kind::scalar || !read) {
+    no_number(node, "a number", false, "the numbers of a double, at most about 1.8e308");
+  }
   value = *read;
 }
 

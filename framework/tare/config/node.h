@@ -45,8 +45,8 @@ struct Node {
   [[nodiscard]] static Node sequence(std::vector<Node> items);  ///< makes a list of the items
   [[nodiscard]] static Node map();                              ///< makes an empty map
 
-  /// Returns the value of `key`, or nullptr if this is no map or has no such key. Valid until the
-  /// map changes.
+  /// Returns the value of `key`, or nullptr if this is not a map or has no such key. Valid until
+  /// the map changes.
   [[nodiscard]] const Node* find(std::string_view key) const;
   [[nodiscard]] Node* find(std::string_view key);  ///< finds `key`, to change its value
   /// Sets the value of `key`; a new key is appended. *this must be a map, or null, which becomes a

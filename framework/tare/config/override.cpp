@@ -41,7 +41,8 @@ Node& list_item(Node& list, std::string_view key, const std::string& part) {
   if (index && *index >= 0 && *index < static_cast<int64_t>(list.items.size()))
     return list.items[static_cast<size_t>(*index)];
   if (list.items.empty()) refuse(key, "names an item of an empty list", "", part);
-  refuse(key, "names no item of the list", "0 to " + std::to_string(list.items.size() - 1), part);
+  refuse(key, "names an item that the list does not have",
+         "0 to " + std::to_string(list.items.size() - 1), part);
 }
 
 Node& child(Node& node, std::string_view key, const std::string& part) {

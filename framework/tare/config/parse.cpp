@@ -46,8 +46,7 @@ class Builder : public YAML::EventHandler {
 
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     const auto known = anchors_.find(anchor);
-    if (known == anchors_.end())
-      throw ConfigError(at(mark), "", "the alias stands inside of what it names, a cycle");
+    if (known == anchors_.end()) throw ConfigError(at(mark), "", "the alias refers to itself");
     const Anchored& anchored = known->second;
     count(anchored.size, mark);
     if (static_cast<int64_t>(open_.size()) + anchored.size.depth > kMaxDepth) throw too_deep(mark);
@@ -222,8 +221,8 @@ void check_characters(std::string_view text, const std::string& name) {
   if (shown == plain) return;
   const auto first = std::mismatch(plain.begin(), plain.end(), shown.begin(), shown.end()).first;
   throw ConfigError(position(text, static_cast<size_t>(first - plain.begin()), name), "",
-                    "a character that cannot be shown stands here",
-                    "UTF-8 without control characters", printable(std::string_view(&*first, 1)));
+                    "a control character is not allowed here", "UTF-8 without control characters",
+                    printable(std::string_view(&*first, 1)));
 }
 
 void check_tabs(std::string_view text, const std::string& name) {

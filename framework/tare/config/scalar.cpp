@@ -23,19 +23,25 @@ std::string lowered(std::string_view text) {
   return out;
 }
 
-/// from_chars takes no '+', and takes "inf" and "nan", which are text in YAML.
+/// Reads the whole text. from_chars takes no '+', and takes "inf" and "nan", which are text in
+/// YAML.
 template <class Number>
-std::optional<Number> whole_text(std::string_view text) {
+std::errc read_whole(std::string_view text, Number& value) {
   if (text.starts_with('+')) {
     text.remove_prefix(1);
-    if (text.starts_with('-')) return std::nullopt;
+    if (text.starts_with('-')) return std::errc::invalid_argument;
   }
   const std::string_view digits = text.substr(text.starts_with('-') ? 1 : 0);
-  if (digits.empty() || !(is_digit(digits[0]) || digits[0] == '.')) return std::nullopt;
-  Number value{};
+  if (digits.empty() || !(is_digit(digits[0]) || digits[0] == '.'))
+    return std::errc::invalid_argument;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
+  return end == text.data() + text.size() ? error : std::errc::invalid_argument;
+}
+
+template <class Number>
+std::optional<Number> whole_text(std::string_view text) {
+  Number value{};
+  return read_whole(text, value) == std::errc() ? std::optional(value) : std::nullopt;
 }
 
 }  // namespace
@@ -56,6 +62,13 @@ std::optional<double> as_number(std::string_view text) {
   if (name == ".inf" || name == "+.inf") return std::numeric_limits<double>::infinity();
   if (name == "-.inf") return -std::numeric_limits<double>::infinity();
   return whole_text<double>(text);
+}
+
+bool is_out_of_range(std::string_view text, bool whole) {
+  double number = 0;
+  int64_t integer = 0;
+  const std::errc error = whole ? read_whole(text, integer) : read_whole(text, number);
+  return error == std::errc::result_out_of_range;
 }
 
 std::string number_text(double value) {

@@ -6,7 +6,7 @@
 
 namespace tare::cuda {
 
-/// A compute capability such as 9.0, or the compiled kernels for one.
+/// Holds a compute capability such as 9.0, or the compiled kernels for one.
 struct Capability {
   int major = 0, minor = 0;
 

@@ -18,7 +18,7 @@
 
 namespace tare {
 
-/// Tensors with their names, in a fixed order. A list of one tensor needs no memory of its own.
+/// Holds named tensors in a fixed order. A list of one tensor needs no memory of its own.
 using NamedTensors = c10::SmallVector<NamedTensor, 1>;
 
 /// Holds some samples as tensors, on the host unless a Learner has moved them. N: samples. A value:

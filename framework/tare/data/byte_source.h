@@ -14,8 +14,8 @@
 
 namespace tare {
 
-/// Gzip is recognised by the file's first two bytes. Every call throws IoError, and FormatError for
-/// a gzip stream that is broken or cut. Neither copied nor moved.
+/// Reads the bytes of a file. Gzip is recognised by the file's first two bytes. Every call throws
+/// IoError, and FormatError for a gzip stream that is broken or cut. Neither copied nor moved.
 class ByteSource {
  public:
   /// Opens a file; `operation` stands in front of every FormatError.

@@ -9,6 +9,14 @@
 #include "tare/base/log.h"
 
 namespace tare {
+
+bool is_named(const std::filesystem::path& path, const FileKind& kind) {
+  std::string extension = path.extension().string();
+  for (char& c : extension)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return extension == kind.extension;
+}
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -25,13 +33,6 @@ std::vector<fs::path> entries(const fs::path& folder, const FileKind& kind, Keep
   return found;
 }
 
-bool is_named(const fs::directory_entry& entry, const FileKind& kind) {
-  std::string extension = entry.path().extension().string();
-  for (char& c : extension)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return extension == kind.extension;
-}
-
 // A link that leads nowhere, or in a circle, is taken, so that reading it fails.
 bool is_broken(const fs::directory_entry& entry) {
   std::error_code ignored;
@@ -41,13 +42,13 @@ bool is_broken(const fs::directory_entry& entry) {
 
 bool is_file(const fs::directory_entry& entry, const FileKind& kind) {
   std::error_code ignored;
-  return is_named(entry, kind) && (entry.is_regular_file(ignored) || is_broken(entry));
+  return is_named(entry.path(), kind) && (entry.is_regular_file(ignored) || is_broken(entry));
 }
 
 bool is_folder(const fs::directory_entry& entry, const FileKind& kind) {
   std::error_code ignored;
   if (entry.path().filename() == "__MACOSX") return false;  // of a ZIP archive
-  return entry.is_directory(ignored) || (!is_named(entry, kind) && is_broken(entry));
+  return entry.is_directory(ignored) || (!is_named(entry.path(), kind) && is_broken(entry));
 }
 
 std::vector<fs::path> files_of(const fs::path& folder, const FileKind& kind) {
@@ -58,15 +59,40 @@ std::vector<fs::path> files_of(const fs::path& folder, const FileKind& kind) {
 std::vector<fs::path> other_files(const fs::path& folder, const FileKind& kind) {
   return entries(folder, kind, [&](const auto& entry) {
     std::error_code ignored;
-    return !is_named(entry, kind) && entry.is_regular_file(ignored);
+    return !is_named(entry.path(), kind) && entry.is_regular_file(ignored);
   });
 }
 
-void warn_of_other_files(const fs::path& folder, const std::vector<fs::path>& subfolders,
-                         const FileKind& kind) {
-  std::vector<fs::path> others = other_files(folder, kind);
-  for (const fs::path& subfolder : subfolders)
-    std::ranges::copy(other_files(subfolder, kind), std::back_inserter(others));
+/// The files in a folder and below it, in bytewise order: those of a kind, and others.
+struct FilesBelow {
+  std::vector<fs::path> found, others;
+};
+
+// Hidden files and folders are skipped.
+FilesBelow files_below(const fs::path& folder, const FileKind& kind) {
+  FilesBelow files;
+  std::error_code error;
+  constexpr auto kFollow = fs::directory_options::follow_directory_symlink;
+  for (fs::recursive_directory_iterator it(folder, kFollow, error), end; !error && it != end;
+       it.increment(error)) {
+    std::error_code ignored;
+    const bool hidden = it->path().filename().native().front() == '.';
+    if (hidden && it->is_directory(ignored)) it.disable_recursion_pending();
+    if (hidden) continue;
+    if (is_file(*it, kind)) {
+      files.found.push_back(it->path());
+    } else if (it->is_regular_file(ignored)) {
+      files.others.push_back(it->path());
+    }
+  }
+  if (error) throw IoError(kind.where, folder.string(), error.value());
+  std::ranges::sort(files.found);
+  std::ranges::sort(files.others);
+  return files;
+}
+
+void warn_of_skipped(const fs::path& folder, const std::vector<fs::path>& others,
+                     const FileKind& kind) {
   if (others.empty()) return;
   const std::string first = printable(others.front().lexically_relative(folder).generic_string());
   log::warning_once(std::to_string(others.size()) +
@@ -74,6 +100,33 @@ void warn_of_other_files(const fs::path& folder, const std::vector<fs::path>& su
                     (others.size() == 1 ? " is" : " are") + " skipped, because only " +
                     kind.extension + " files are read: " + first +
                     (others.size() > 1 ? ", ..." : ""));
+}
+
+void warn_of_other_files(const fs::path& folder, const std::vector<fs::path>& subfolders,
+                         const FileKind& kind) {
+  std::vector<fs::path> others = other_files(folder, kind);
+  for (const fs::path& subfolder : subfolders)
+    std::ranges::copy(other_files(subfolder, kind), std::back_inserter(others));
+  warn_of_skipped(folder, others, kind);
+}
+
+/// Warns of files of the kind below the folders of the classes, where none is read.
+void warn_of_deep_files(const fs::path& folder, const std::vector<fs::path>& subfolders,
+                        const FileKind& kind) {
+  size_t deep = 0;
+  std::string first;
+  for (const fs::path& subfolder : subfolders)
+    for (const fs::path& below :
+         entries(subfolder, kind, [&](const auto& entry) { return is_folder(entry, kind); })) {
+      for (const fs::path& file : files_below(below, kind).found) {
+        if (++deep == 1) first = printable(file.lexically_relative(folder).generic_string());
+      }
+    }
+  if (deep > 0)
+    log::warning_once(std::to_string(deep) + (deep == 1 ? " file of " : " files of ") +
+                      printable(folder.string()) + (deep == 1 ? " is" : " are") +
+                      " skipped, because only files directly in the folder of a class are read: " +
+                      first + (deep > 1 ? ", ..." : ""));
 }
 
 void warn_of_odd_folder(const fs::path& folder, const FileKind& kind, size_t classes) {
@@ -132,7 +185,17 @@ ClassFolders list_class_folders(const fs::path& folder, const FileKind& kind, bo
                           kind.samples + " without labels in the folder itself, to predict on",
                       folder.string());
   if (warn) warn_of_other_files(folder, subfolders, kind);
+  if (warn) warn_of_deep_files(folder, subfolders, kind);
   return listing;
+}
+
+std::vector<fs::path> list_files_below(const fs::path& folder, const FileKind& kind) {
+  FilesBelow files = files_below(folder, kind);
+  if (files.found.empty())
+    throw ConfigError(kind.where, "there is no " + std::string(kind.name) +
+                                      " file in the folder '" + printable(folder.string()) + "'");
+  warn_of_skipped(folder, files.others, kind);
+  return std::move(files.found);
 }
 
 }  // namespace tare

@@ -10,13 +10,16 @@
 
 namespace tare {
 
-/// The kind of files that a reader takes, with the words of its messages.
+/// Describes the kind of files that a reader takes, with the words of its messages.
 struct FileKind {
   const char* where = "";      ///< the operation, "data.png_folder"
   const char* extension = "";  ///< in lower case, ".png"; files are matched without their case
   const char* name = "";       ///< "PNG"
   const char* samples = "";    ///< "pictures"
 };
+
+/// Whether the path has the extension of the kind, in any case of letters.
+[[nodiscard]] bool is_named(const std::filesystem::path& path, const FileKind& kind);
 
 struct ClassFolders {
   std::vector<std::filesystem::path> files;
@@ -35,5 +38,12 @@ struct ClassFolders {
 /// IoError; ConfigError for a folder without files of the kind, or a class without one.
 [[nodiscard]] ClassFolders list_class_folders(const std::filesystem::path& folder,
                                               const FileKind& kind, bool warn);
+
+/// Returns the files of the kind in the folder and in the folders below it, in bytewise order of
+/// their paths. Hidden files and folders are skipped; files of other kinds are skipped with a
+/// warning; a link to nothing is taken, so that reading it fails. Throws IoError; ConfigError where
+/// there is no file of the kind.
+[[nodiscard]] std::vector<std::filesystem::path> list_files_below(
+    const std::filesystem::path& folder, const FileKind& kind);
 
 }  // namespace tare

@@ -18,7 +18,7 @@ using Collate = std::function<Batch(const std::vector<Batch>& samples)>;
 
 /// Configures the collate `pad`.
 struct PadOptions {
-  double value = 0;  ///< of what is added to an input, or to a target that is no class index
+  double value = 0;  ///< of what is added to an input, or to a target that is not a class index
   /// lengths | mask | none: what is added as a further input: "lengths" int64 [samples], or "mask"
   /// bool [samples, longest], true where the sample has an element. Both are of the first input.
   std::string with = "lengths";

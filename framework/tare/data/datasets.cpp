@@ -24,7 +24,7 @@ namespace {
 
 Kind kind_of(const std::string& name) {
   if (registry().contains(name)) return registry().make(name);
-  throw ConfigError("data.make", "name", "is no data set" + did_you_mean(name, names()),
+  throw ConfigError("data.make", "name", "is not a data set" + did_you_mean(name, names()),
                     config::listed_entries(names()), name);
 }
 

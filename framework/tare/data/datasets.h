@@ -94,7 +94,7 @@ struct FindDigitsOptions {
 
 namespace datasets {
 
-/// The environment variable that keeps find_digits() from the network.
+/// Names the environment variable that keeps find_digits() from the network.
 inline constexpr const char* kOffline = "TARE_OFFLINE";
 /// Whether find_digits() has tried to download in this process, and got nothing. Thread-safe.
 [[nodiscard]] bool download_has_failed();

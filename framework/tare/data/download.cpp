@@ -186,7 +186,7 @@ Manifest parse_manifest(std::string_view yaml, const std::string& file) {
       throw ConfigError(Source{.file = file}, "files.sha256", "is no SHA-256",
                         "64 lower-case hexadecimal digits", remote.sha256);
     if (!remote.url.starts_with("http://") && !remote.url.starts_with("https://"))
-      throw ConfigError(Source{.file = file}, "files.url", "is no web address",
+      throw ConfigError(Source{.file = file}, "files.url", "is not a web address",
                         "http:// or https://", remote.url);
   }
   return manifest;

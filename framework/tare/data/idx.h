@@ -10,7 +10,7 @@
 
 namespace tare {
 
-/// Largest accepted size of the values, uncompressed.
+/// Bounds the size of the values, uncompressed.
 inline constexpr int64_t kMaxIdxBytes = int64_t{4} << 30;
 
 /// Reads a file of unsigned bytes (type 0x08) with 1 to 4 dimensions as a uint8 tensor; gzip is

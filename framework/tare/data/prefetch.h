@@ -13,9 +13,9 @@
 
 namespace tare {
 
-/// A ring of `capacity` places for the batches [begin, end). Each worker takes the next number,
-/// makes that batch and puts it in its place, so that the order does not depend on the threads. One
-/// consumer thread.
+/// Keeps a ring of `capacity` places for the batches [begin, end). Each worker takes the next
+/// number, makes that batch and puts it in its place, so that the order does not depend on the
+/// threads. One consumer thread.
 class Prefetch {
  public:
   /// Starts the threads; several of them call `make` at once.

@@ -10,7 +10,7 @@
 
 namespace tare {
 
-/// One field as it stands in the message.
+/// Holds one field as it stands in the message.
 struct ProtobufField {
   uint64_t number = 0;
   int wire_type = 0;         ///< 0 varint, 1 eight bytes, 2 a length and bytes, 5 four bytes

@@ -21,7 +21,7 @@ namespace {
 int64_t part_size(const char* what, double size, int64_t total) {
   if (!(size >= 0) || size > static_cast<double>(total) || (size > 1 && size != std::floor(size)))
     throw ConfigError(
-        "data.split", what, "is no size of a part",
+        "data.split", what, "is not a size of a part",
         "a fraction in [0, 1] or a whole number of at most " + std::to_string(total) + " samples",
         config::number_text(size));
   if (size > 1) return static_cast<int64_t>(size);

@@ -12,7 +12,7 @@
 
 namespace tare {
 
-/// See Dataset::sample_name(), one for each sample; null: none has one.
+/// Holds Dataset::sample_name() of each sample; null: none has one.
 using SampleNames = std::shared_ptr<const std::vector<std::string>>;
 
 /// Gives the rows of tensors, see tensor_dataset(); gathers and transforms in one pass.

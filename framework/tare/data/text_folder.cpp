@@ -72,7 +72,7 @@ void check_padding(const config::Choice& collate) {
   if (collate.name != "pad") return;
   const auto value = config::read<PadOptions>(collate.options).value;
   if (value >= 0 && value <= 255 && value == std::floor(value)) return;
-  throw ConfigError("data.make", "collate.pad.value", "is no byte, which texts are padded with",
+  throw ConfigError("data.make", "collate.pad.value", "is not a byte, which texts are padded with",
                     "a whole number from 0 to 255", config::number_text(value));
 }
 

@@ -41,12 +41,6 @@ bool is_thread_key(const std::string& key) {
   return key == "num_parallel_calls" || key == "prefetch";
 }
 
-const Node& required(const Node& root, const char* key) {
-  const Node* value = root.find(key);
-  if (!value) throw ConfigError(root.source, key, "is missing", "furcate needs it", {});
-  return *value;
-}
-
 Meta meta_of(const Node& root) {
   try {
     return config::read<Meta>(*root.find("meta"));
@@ -117,6 +111,30 @@ const std::vector<sweep::Alias>& aliases() {
   return all;
 }
 
+/// Returns the keys that Furcate has.
+std::vector<std::string> own_keys() {
+  std::vector<std::string> keys;
+  for (const auto& alias : aliases()) keys.push_back(alias.name);
+  keys.insert(keys.end(), kOfSweep.begin(), kOfSweep.end());
+  keys.insert(keys.end(), kOfPrograms.begin(), kOfPrograms.end());
+  return keys;
+}
+
+/// Returns the value of a key that Furcate needs. Throws ConfigError where it is missing, at the
+/// place of another key that may be a misspelling of it.
+const Node& required(const Node& root, const char* key) {
+  if (const Node* value = root.find(key)) return *value;
+  const auto known = own_keys();
+  for (const auto& entry : root.entries) {
+    if (std::ranges::find(known, entry.key) != known.end()) continue;
+    if (const std::string hint = did_you_mean(entry.key, {key}); !hint.empty())
+      throw ConfigError(entry.key_source, printable(entry.key),
+                        "is not a key of furcate" + hint + ", and " + key + " is missing",
+                        listed(known), {});
+  }
+  throw ConfigError(root.source, key, "is missing", "furcate needs it", {});
+}
+
 /// Returns the recipe's name of a key.
 std::string recipe_key(const std::string& key) {
   const auto alias = std::ranges::find(aliases(), key, &sweep::Alias::name);
@@ -149,10 +167,7 @@ void check_keys(const Node& root) {
 /// Throws ConfigError for a key that neither furcate nor a recipe has; `recipe`: what the file of
 /// the recipe has is checked by itself.
 void check_known(const Node& root, const Node& recipe) {
-  std::vector<std::string> known;
-  for (const auto& alias : aliases()) known.push_back(alias.name);
-  known.insert(known.end(), kOfSweep.begin(), kOfSweep.end());
-  known.insert(known.end(), kOfPrograms.begin(), kOfPrograms.end());
+  std::vector<std::string> known = own_keys();
   for (const auto& name : config::field_names<RecipeOptions>())
     if (name != "name" && name != "folder") known.push_back(name);
   for (const auto& entry : recipe.entries) known.push_back(entry.key);
@@ -161,7 +176,7 @@ void check_known(const Node& root, const Node& recipe) {
     if (first == "name" || first == "folder" || std::ranges::find(known, first) != known.end())
       continue;
     throw ConfigError(entry.key_source, printable(entry.key),
-                      "is no key of furcate or of a recipe" + did_you_mean(first, known),
+                      "is not a key of furcate or of a recipe" + did_you_mean(first, known),
                       listed(known), {});
   }
 }
@@ -294,7 +309,7 @@ Node whole_configuration(const Node& root) {
   return all;
 }
 
-MemoryMonitorOptions mem_trace_of(const sweep::SweepOptions& sweep) {
+MemoryMonitorOptions monitor_of(const sweep::SweepOptions& sweep) {
   if (!is_configuration(sweep.origin.configuration)) return {};
   return meta_of(sweep.origin.configuration).mem_trace;
 }

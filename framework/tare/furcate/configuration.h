@@ -16,17 +16,17 @@ namespace tare::furcate {
 using report::MemoryMonitorOptions;
 
 /// Holds `meta.mem_trace`, for each run: MemoryMonitorOptions with Furcate's name for the interval.
-struct MemTrace : MemoryMonitorOptions {
-  MemTrace() { tag = "mem_trace"; }
+struct FurcateMonitor : MemoryMonitorOptions {
+  FurcateMonitor() { tag = "mem_trace"; }
 };
-void visit_fields(auto& visit, MemTrace& o) { visit_memory_monitor(visit, o, "delay"); }
+void visit_fields(auto& visit, FurcateMonitor& o) { visit_memory_monitor(visit, o, "delay"); }
 
 /// Holds `meta`: how the runs are done.
 struct Meta {
   bool allow_cpu = false;    ///< without a GPU, run on the CPU in place of an error
   int64_t max_threads = -1;  ///< runs at a time; -1: one for each GPU, on the CPU one
   std::vector<search::Settings> exclude_configs{};  ///< combinations that are not run
-  MemTrace mem_trace{};                             ///< what each run prints of its memory
+  FurcateMonitor mem_trace{};                       ///< what each run prints of its memory
 };
 void visit_fields(config::Visitor& visit, Meta& o);
 
@@ -53,7 +53,7 @@ void visit_fields(config::Visitor& visit, Meta& o);
 [[nodiscard]] sweep::SweepOptions program_sweep(const config::Node& root);
 
 /// Returns the options in `meta.mem_trace`; not enabled for a sweep that is not one of Furcate.
-[[nodiscard]] MemoryMonitorOptions mem_trace_of(const sweep::SweepOptions& sweep);
+[[nodiscard]] MemoryMonitorOptions monitor_of(const sweep::SweepOptions& sweep);
 
 /// Reads and checks a configuration of Furcate as the sweep of a recipe, or a sweep's own file as
 /// sweep::read_sweep() does, with `key=value` overrides. data_dir is data.folder where the recipe's

@@ -273,7 +273,8 @@ const Node& Fork::value_of(const std::string& key) const {
   std::vector<std::string> names;
   for (const auto& entry : config_.entries) names.push_back(entry.key);
   throw ConfigError(config_.source, printable(key),
-                    "is no key of the configuration" + did_you_mean(key, names), listed(names), {});
+                    "is not a key of the configuration" + did_you_mean(key, names), listed(names),
+                    {});
 }
 
 bool Fork::has(const std::string& key) const {

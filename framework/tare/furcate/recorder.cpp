@@ -8,7 +8,7 @@ namespace tare::furcate {
 using config::Node;
 
 Recorder::Recorder(const sweep::SweepOptions& sweep)
-    : log_(sweep.log_dir / "furcate.log", mem_trace_of(sweep).enabled), table_(sweep.log_dir) {}
+    : log_(sweep.log_dir / "furcate.log", monitor_of(sweep).enabled), table_(sweep.log_dir) {}
 
 Node Recorder::configuration(const sweep::SweepOptions& sweep, const sweep::Trial& trial,
                              std::optional<int64_t> gpu_id) const {

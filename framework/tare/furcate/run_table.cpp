@@ -37,7 +37,7 @@ std::string field_of(const ordered_json& json) {
   return json.is_number() ? text : csv_text(text);
 }
 
-/// Returns the columns and fields of one run; none if the folder is no run's.
+/// Returns the columns and fields of one run; none if the folder is not a run's.
 std::vector<std::pair<std::string, std::string>> row_of(ordered_json run) {
   std::vector<std::pair<std::string, std::string>> row;
   if (!run.is_object() || !run.contains("meta") || !run["meta"].is_object()) return row;

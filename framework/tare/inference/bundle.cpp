@@ -11,6 +11,7 @@
 
 #include "tare/base/error.h"
 #include "tare/base/io.h"
+#include "tare/base/log.h"
 #include "tare/checkpoint/manifest.h"
 #include "tare/model/fp8.h"
 #include "tare/model/registry.h"
@@ -233,7 +234,7 @@ class Reader {
   [[nodiscard]] std::vector<std::string> labels() const {
     std::vector<std::string> result;
     for (const json& label : list("labels")) {
-      if (!label.is_string()) fail("labels", "has one that is no text");
+      if (!label.is_string()) fail("labels", "has one that is not a text");
       result.push_back(label.get<std::string>());
     }
     return result;
@@ -245,7 +246,7 @@ class Reader {
         fail("metrics", "has one without a value");
       const json& value = metric["value"];  // null: it was not finite
       if (!value.is_number() && !value.is_null())
-        fail("metrics", "has one whose value is no number");
+        fail("metrics", "has one whose value is not a number");
       const double none = std::numeric_limits<double>::quiet_NaN();
       result.push_back({text("name", metric), value.is_null() ? none : value.get<double>()});
     }
@@ -257,7 +258,7 @@ class Reader {
   [[nodiscard]] std::vector<BundleInput> more_inputs() const {
     std::vector<BundleInput> result;
     for (const json& input : list("more_inputs")) {
-      if (!input.is_object()) fail("more_inputs", "has one that is no object");
+      if (!input.is_object()) fail("more_inputs", "has one that is not an object");
       result.push_back({text("name", input), text("dtype", input), shape(input), any_size(input)});
     }
     return result;
@@ -442,15 +443,17 @@ std::vector<int64_t> any_size(const BundleManifest& manifest) {
 }
 
 std::optional<int64_t> class_count(const BundleManifest& manifest) {
-  if (!manifest.labels.empty()) return static_cast<int64_t>(manifest.labels.size());
   const auto known = models::names();
-  if (std::ranges::find(known, manifest.model.name) == known.end()) return std::nullopt;
-  try {
-    const auto options = config::parse_text(manifest.model.options, "model options");
-    return config::read<ModelOptions>(options).classes;
-  } catch (const ConfigError&) {  // options of another version: make_model() reports them
-    return std::nullopt;
+  if (std::ranges::find(known, manifest.model.name) != known.end()) {
+    try {
+      const auto options = config::parse_text(manifest.model.options, "model options");
+      return config::read<ModelOptions>(options).classes;
+    } catch (const ConfigError& error) {  // options of another version: make_model() reports them
+      log::debug("the model's options cannot be read: " + std::string(error.what()));
+    }
   }
+  if (manifest.labels.empty()) return std::nullopt;
+  return static_cast<int64_t>(manifest.labels.size());
 }
 
 bool gives_classes(const BundleManifest& manifest) {

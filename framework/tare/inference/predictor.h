@@ -85,7 +85,7 @@ class Predictor final : public Accountable {
 
   /// Returns what the bundle says of itself.
   [[nodiscard]] const BundleManifest& manifest() const { return bundle_.manifest(); }
-  /// Returns [channels, height, width], or [...]; of one input without the batch.
+  /// Returns the shape of one input, without the batch: [channels, height, width], or [...].
   [[nodiscard]] const std::vector<int64_t>& sample_shape() const { return manifest().sample_shape; }
   /// Returns which samples the model takes: pictures, features or tokens.
   [[nodiscard]] SampleKind sample_kind() const;

@@ -143,7 +143,7 @@ at::Tensor parse_text(std::string_view line, const BundleManifest& manifest,
     at += bytes;
     const auto found = places.find(character);
     if (!places.empty() && found == places.end())
-      refuse(place, "has '" + printable(character) + "', which is no label of the bundle");
+      refuse(place, "has '" + printable(character) + "', which is not a label of the bundle");
     tokens.push_back(places.empty() ? static_cast<unsigned char>(character.front())
                                     : found->second);
   }

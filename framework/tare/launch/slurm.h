@@ -8,8 +8,8 @@
 
 namespace tare::launch {
 
-/// The most jobs of one sweep at a time, whatever the sweep asks for: the size of the largest array
-/// that Slurm accepts by default.
+/// Bounds the jobs of one sweep at a time, whatever the sweep asks for: the size of the largest
+/// array that Slurm accepts by default.
 inline constexpr int64_t kMaxSlurmAgents = 1000;
 
 /// Submits agents as long as there are more runs than agents, `runs` of has_capacity() at most,

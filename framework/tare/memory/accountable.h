@@ -32,7 +32,7 @@ inline constexpr size_t kCategories = 9;                 ///< how many categorie
 /// Counts bytes per category; a value.
 struct CategoryBytes {
   std::array<int64_t, kCategories> bytes{};  ///< by the category's number
-  /// Returns the bytes of a category, which may be changed.
+  /// Returns a reference to the bytes of a category, to change.
   int64_t& operator[](Category c) { return bytes[static_cast<size_t>(c)]; }
   /// Returns the bytes of a category.
   int64_t operator[](Category c) const { return bytes[static_cast<size_t>(c)]; }

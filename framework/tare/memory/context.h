@@ -6,8 +6,8 @@
 
 namespace tare::memory {
 
-/// Bytes that a process is taken to hold on a card beside its tensors, where none have been
-/// measured: the context, and the kernels of LibTorch, cuBLAS and cuDNN. In no allocator's figures.
+/// Estimates what a process holds on a card beside its tensors, where nothing has been measured:
+/// the context, and the kernels of LibTorch, cuBLAS and cuDNN. In no allocator's figures.
 inline constexpr int64_t kContextBytes = int64_t{600} << 20;
 
 /// Returns the most bytes that note_context() was given for cards of this name ("NVIDIA H200") in

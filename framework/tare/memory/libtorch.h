@@ -34,8 +34,8 @@ inline const void* block_of(const std::pair<at::DataPtr, size_t>& memory) {
   return memory.first.get();
 }
 
-/// The device whose state of autocast holds for meta tensors in a plan, because LibTorch has none
-/// for them. No build of LibTorch for the processors and cards that Tare knows has this device.
+/// Names the device whose state of autocast holds for meta tensors in a plan: LibTorch has none for
+/// them. No build of LibTorch for the processors and cards that Tare knows has this device.
 inline constexpr c10::DeviceType kMetaAutocast = c10::DeviceType::IPU;
 
 /// Whether one_hot() finds the smallest and the greatest class at once.

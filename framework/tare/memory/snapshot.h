@@ -13,7 +13,7 @@
 
 namespace tare::memory {
 
-/// The holder's name of what libraries of a device keep, as cuBLAS its workspace.
+/// Gives the holder's name of what libraries of a device keep, as cuBLAS its workspace.
 inline constexpr const char* kLibraries = "libraries of the device";
 
 /// Groups blocks that are alive for the same reason: one entry of a ledger, or blocks of no ledger

@@ -5,7 +5,7 @@
 
 namespace tare::memory {
 
-/// The columns in their order; files of earlier versions lack the last one.
+/// Lists the columns in their order; files of earlier versions lack the last one.
 inline constexpr std::array<const char*, 8> kTimelineColumns = {
     "time_s", "event", "bytes", "allocated_bytes", "block", "phase", "allocated_in", "category"};
 

@@ -19,11 +19,12 @@ void write_timeline_csv(const EventHistory& history, const std::filesystem::path
 /// Frames are those of call stacks, read as in frames_of().
 void write_memory_viewer(const EventHistory& history, const std::filesystem::path& path);
 
-/// Chrome's trace events as JSON, for ui.perfetto.dev and chrome://tracing: allocated bytes by
-/// category, and the phases from their first to their last event. At most kTraceMoments moments,
-/// the highest of as many equal groups of events, so that the peak is among them.
+/// Bounds the moments of write_chrome_trace().
 inline constexpr size_t kTraceMoments = 20'000;
-/// Writes them to `path`, atomically. Throws IoError.
+/// Writes Chrome's trace events as JSON, for ui.perfetto.dev and chrome://tracing: allocated bytes
+/// by category, and the phases from their first to their last event. At most kTraceMoments moments
+/// are written, the highest of as many equal groups of events, so that the peak is among them.
+/// `path` is written atomically. Throws IoError.
 void write_chrome_trace(const EventHistory& history, const std::filesystem::path& path);
 
 /// Writes the blocks alive at the peak as collapsed stacks, "category;phase;main;f;g BYTES", for

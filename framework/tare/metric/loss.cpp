@@ -1,6 +1,7 @@
 // The losses that have a name, and what is known of each.
 #include "tare/metric/loss.h"
 
+#include <ATen/Dispatch.h>
 #include <ATen/core/Reduction.h>
 #include <ATen/ops/binary_cross_entropy_with_logits.h>
 #include <ATen/ops/cross_entropy_loss.h>
@@ -22,6 +23,7 @@
 
 #include "tare/base/error.h"
 #include "tare/config/node.h"
+#include "tare/config/scalar.h"
 #include "tare/metric/check.h"
 
 namespace tare {
@@ -393,6 +395,39 @@ void check_labels(const ResolvedLoss& loss, const LabelRange& labels, int64_t cl
                         "); build the model with as many classes as the data has");
 }
 
+namespace {
+
+/// Holds the lowest and highest of some values.
+struct ValueRange {
+  double low = std::numeric_limits<double>::infinity(), high = -low;
+};
+
+/// Returns the range of floating-point values on the host; of none, one whose low is above high.
+ValueRange range_of(const Tensor& values) {
+  ValueRange range;
+  const Tensor all = values.contiguous();
+  AT_DISPATCH_FLOATING_TYPES_AND2(at::kHalf, at::kBFloat16, all.scalar_type(), "range_of", [&] {
+    const scalar_t* value = all.const_data_ptr<scalar_t>();
+    for (int64_t i = 0; i < all.numel(); ++i) {
+      range.low = std::min(range.low, static_cast<double>(value[i]));
+      range.high = std::max(range.high, static_cast<double>(value[i]));
+    }
+  });
+  return range;
+}
+
+/// Throws ConfigError for targets that are no probabilities; `advice`: what takes such targets.
+void check_probabilities(const std::string& where, const Tensor& target, const char* advice) {
+  const ValueRange range = range_of(target.cpu());
+  if (range.low >= 0 && range.high <= 1) return;
+  if (range.low > range.high) return;  // there is none
+  throw ConfigError(where, "takes targets from 0 to 1, and those of the data reach from " +
+                               config::number_text(range.low) + " to " +
+                               config::number_text(range.high) + "; " + advice);
+}
+
+}  // namespace
+
 void check_batch(const ResolvedLoss& loss, const at::Tensor& output, const at::Tensor& target) {
   const std::string where = "loss." + loss.name;
   const bool probabilities = loss.name == "cross_entropy" && output.defined() && target.defined() &&
@@ -405,6 +440,12 @@ void check_batch(const ResolvedLoss& loss, const at::Tensor& output, const at::T
       check_labels(loss, *labels, output.size(1));
   } else {
     check_same_shape(where, output, target);
+    if (probabilities && output.size(1) == 1)
+      throw ConfigError(where,
+                        "is 0 for a single output, whatever the model gives; mse trains a value, "
+                        "bce_with_logits a probability");
+    if (probabilities || loss.name == "bce_with_logits" || loss.name == "kl_div")
+      check_probabilities(where, target, "mse or l1 takes any values");
   }
   if (!loss.class_weights.empty()) check_class_weights(loss, output);
 }

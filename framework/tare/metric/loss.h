@@ -26,7 +26,7 @@ using BatchLossFunction = std::function<at::Tensor(const Outputs& outputs, const
 /// Returns the divisor of the mean loss of a batch, such as its number of tokens.
 using BatchCountFunction = std::function<double(const Batch& batch)>;
 
-/// The class label that losses and metrics ignore, as torch does by default.
+/// Stands for the class label that losses and metrics ignore, as torch does by default.
 inline constexpr int64_t kIgnoredLabel = -100;
 
 /// Returns the divisor of a mean loss, >= 0: the number of labels, elements or samples of a target,
@@ -191,10 +191,10 @@ struct ResolvedLoss {
 [[nodiscard]] std::vector<std::string> loss_names();
 
 /// Checks a batch for mistakes that a loss reports unclearly or not at all: different batch sizes,
-/// a target of the wrong dtype or shape, class labels outside [0, outputs), class weights for
-/// another number of classes. Reads the labels and so waits for the device: meant for the first
-/// batch of a fit. For a custom loss only the batch size is checked. Throws ShapeError for sizes or
-/// dtype, ConfigError for labels and class weights, DeviceError.
+/// a target of the wrong dtype or shape, class labels outside [0, outputs), probabilities outside
+/// [0, 1] or of a single output, class weights for another number of classes. Reads the target and
+/// so waits for the device: meant for the first batch of a fit. For a custom loss only the batch
+/// size is checked. Throws ShapeError for sizes or dtype, ConfigError for values, DeviceError.
 void check_batch(const ResolvedLoss& loss, const at::Tensor& output, const at::Tensor& target);
 
 /// Returns what `mean` is over: the labels without those of -100 that cross_entropy and nll

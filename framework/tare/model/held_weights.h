@@ -29,8 +29,8 @@ struct HeldWeight {
 /// Lists the held parameters of a block, or of a model outside its blocks. Not thread-safe.
 class HeldWeights {
  public:
-  /// Quantises a parameter; who computes with it outside an OpenWeights gets E4M3. Throws as
-  /// quantise(); then it is as it was.
+  /// Quantises a parameter; code outside an OpenWeights scope sees E4M3. Throws as quantise(), and
+  /// the parameter is then unchanged.
   void hold(const std::string& name, const at::Tensor& parameter);
   /// Adds a parameter that has E4M3 data already.
   void add(HeldWeight weight) { weights_.push_back(std::move(weight)); }

@@ -181,7 +181,7 @@ class Model {
   /// Returns the names of the submodules that are blocks (block.h), in order of registration; of
   /// blocks inside blocks only the outer.
   [[nodiscard]] std::vector<std::string> blocks() const;
-  /// Throws ConfigError for a name that is no submodule.
+  /// Throws ConfigError for a name that is not a submodule.
   [[nodiscard]] torch::nn::Module& submodule(const std::string& name) const;
   /// Throws ConfigError for a name of `modules` without a block, which set_recompute() and
   /// set_offload() refuse; `option` is the setting in the message.

@@ -32,8 +32,8 @@ void check_fields(const Family& family, const ModelOptions& options) {
   const std::vector<std::string> taken = taken_by(family);
   for (const auto& field : config::changed_fields(options))
     if (std::ranges::find(taken, field) == taken.end())
-      throw ConfigError("models.make", "'" + family.name + "' takes no option '" + field +
-                                           "'; it takes " + listed(taken));
+      throw ConfigError("models.make", field, "is not an option of the model '" + family.name + "'",
+                        listed(taken), {});
 }
 
 // An earlier Tare reads the options of a family that has none of its own.

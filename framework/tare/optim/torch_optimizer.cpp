@@ -154,8 +154,9 @@ void TorchOptimizer::build() {
   torch_ = factory_(std::move(made));
   if (!torch_) throw ConfigError("torch_optimizer", "the factory gave no optimizer");
   if (dynamic_cast<torch::optim::LBFGS*>(torch_.get())) {
-    throw ConfigError("torch_optimizer",
-                      "LBFGS calls the model itself and fits no training loop; use adamw or sgd");
+    throw ConfigError(
+        "torch_optimizer",
+        "LBFGS evaluates the model itself and cannot be used in a fit; use adamw or sgd");
   }
   class_ = Class::find(*torch_);
 }

@@ -25,7 +25,7 @@ class BatchAllocations {
  public:
   /// Reads some samples. Throws what the data set throws.
   BatchAllocations(DatasetPtr data, bool training);
-  /// Returns the inputs, then the targets. Reads that many samples where few do not show it.
+  /// Returns what get() allocates for so many samples. Reads so many only if few do not show it.
   [[nodiscard]] plan::AllocationTrace of(int64_t samples) const;
   /// Returns the tensors that a trace of of() gives, under their names.
   [[nodiscard]] Batch named(std::span<const at::Tensor> tensors) const {
@@ -55,7 +55,7 @@ struct SavingBatches {
   bool last = false;   ///< after the short one
 };
 
-/// A fit to be planned.
+/// Describes a fit to be planned.
 struct PlanRequest {
   std::function<Model()> model{};  ///< builds it anew
   /// batch, loss, metrics, optimizer, workers, drop_last, task; of its callbacks the checkpoints
@@ -78,7 +78,7 @@ struct PlanRequest {
   [[nodiscard]] bool on_host() const { return !machine.is_card(); }
 };
 
-/// Samples per forward.
+/// Holds the samples per forward.
 struct PartSizes {
   int64_t train = 1;  ///< of a training step
   int64_t valid = 1;  ///< of a validation
@@ -112,8 +112,8 @@ auto as_refused(const Work& work) {
 /// these sizes. Throws plan::NotPlannable; c10::Error for work that meta tensors cannot do.
 [[nodiscard]] FitTrace trace_fit(const PlanRequest& request, int64_t batch, const PartSizes& parts);
 
-/// A batch of a trace, and its parts that the trace goes through: at most the first two and the
-/// last, because those between allocate what the second does.
+/// Describes a batch of a trace, and its parts that the trace goes through: at most the first two
+/// and the last, because those between allocate what the second does.
 struct BatchShape {
   int64_t samples = 0;   ///< 0: there is no such batch
   int64_t parts = 1;     ///< 1, 2 or 3; 1: the batch is not cut
@@ -125,7 +125,7 @@ struct BatchShape {
 /// Returns the shape of a batch of so many samples in parts of at most `size`; see slices_of().
 [[nodiscard]] BatchShape batch_shape(int64_t samples, int64_t size);
 
-/// The batches of a split in a trace.
+/// Describes the batches of a split in a trace.
 struct SplitShape {
   BatchShape whole{}, last{};  ///< last: the shorter one at the end
   int64_t count = 0;           ///< whole batches

@@ -55,8 +55,8 @@ struct MemoryPlan {
   /// "none": the fit cannot be predicted, and its figures are 0.
   std::string method = "meta";
   std::string reason{};  ///< why not "meta"; empty for it
-  /// Names the memory of a card that the figures do not contain, so that they are lower bounds;
-  /// empty: everything is counted.
+  /// Names what the figures do not contain, so that they are lower bounds: memory of a card, or all
+  /// but the weights where these alone do not fit. Empty: everything is counted.
   std::vector<std::string> not_counted{};
 
   [[nodiscard]] bool known() const { return method != "none"; }  ///< whether there are figures

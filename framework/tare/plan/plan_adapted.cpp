@@ -39,6 +39,7 @@ std::optional<MemoryPlan> refused_for_weights(const PlanRequest& request, const 
   if (bytes <= target.capacity_bytes) return std::nullopt;
   MemoryPlan plan = plan_for(target, request.options.batch);
   plan.start_bytes = plan.reserved_bytes = bytes;
+  plan.not_counted = {"gradients", "activations", "the optimizer's state"};
   plan.at = "the weights";
   plan.fits = false;
   return plan;

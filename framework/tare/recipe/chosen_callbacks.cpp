@@ -41,7 +41,7 @@ class Walk {
   void check(const std::vector<ChosenCallback>& list) {
     for (const auto& [callback, path] : list) {
       if (!names_.insert(callback->name()).second)
-        refuse(recipe_, path, "is there twice in one fit", "once", callback->name());
+        refuse(recipe_, path, "is given twice for one fit", "once", callback->name());
       const CallbackFacts facts = callback->facts();
       for (const auto& figure : facts.watched) check_column(path, figure);
       columns_.insert(columns_.end(), facts.columns.begin(), facts.columns.end());
@@ -54,7 +54,7 @@ class Walk {
     if (std::ranges::find(columns_, figure) != columns_.end()) return;
     if (std::ranges::find(metrics_, metric_of(figure)) != metrics_.end()) return;
     refuse(recipe_, path,
-           "watches what is no column of the epochs table here" + did_you_mean(figure, columns_),
+           "watches what is not a column of the epochs table" + did_you_mean(figure, columns_),
            listed(columns_), figure);
   }
 

@@ -11,7 +11,7 @@
 
 namespace tare {
 
-/// A callback that a recipe names.
+/// Holds a callback that a recipe names.
 struct ChosenCallback {
   CallbackPtr callback{};
   std::string path{};  ///< its place in the recipe: "phases.0.callbacks.1.save_best"
@@ -22,7 +22,7 @@ struct ChosenCallback {
 [[nodiscard]] std::vector<ChosenCallback> make_callbacks(const RecipeOptions& recipe,
                                                          std::optional<size_t> phase = {});
 
-/// Throws ConfigError for a callback that cannot be made, that is there twice in one fit, that
+/// Throws ConfigError for a callback that cannot be made, that is given twice for one fit, that
 /// watches a column which the epochs table will not have, or that writes to what is no plain name.
 void check_callbacks(const RecipeOptions& recipe);
 

@@ -222,7 +222,7 @@ BundleExport export_bundle(const fs::path& from, const fs::path& to,
     return from_checkpoint(read_recipe(run / kRecipe), path, to.empty() ? beside : to, weights);
   }
   if (!to.empty()) return from_bundle(path, to, weights.value_or("as_is"));
-  (void)open_bundle(path);  // a file that is no bundle is reported first
+  (void)open_bundle(path);  // a file that is not a bundle is reported first
   refuse(path, "is a bundle: say with --out where the new one goes");
 }
 

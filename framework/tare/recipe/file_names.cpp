@@ -42,6 +42,12 @@ class Names {
                             "' in the run's folder, which is " + found->second,
                         "another name", file.name);
     }
+    for (const char* suffix : {".partial", ".old"})
+      if (file.name.ends_with(suffix))
+        throw ConfigError(recipe_.file.place(file.key), file.key,
+                          std::string("ends in ") + suffix +
+                              ", which stands for what a save that was cut off leaves behind",
+                          "another name", file.name);
   }
 
  private:

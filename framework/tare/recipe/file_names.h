@@ -8,7 +8,7 @@
 
 namespace tare {
 
-/// A file or folder whose name is a value of the recipe.
+/// Describes a file or folder whose name is a value of the recipe.
 struct NamedFile {
   std::string name{};   ///< in the run's folder
   std::string key{};    ///< the place of the name in the recipe: "phases.0.save"

@@ -296,7 +296,7 @@ void check_model(const RecipeOptions& recipe, const DataFacts& data, Model& mode
     const PhaseOptions& phase = recipe.phases[i];
     if (phase.freeze_to < -groups || phase.freeze_to >= groups)
       refuse(recipe, path_of("freeze_to", true, i),
-             "is no layer group of the model, which has " + std::to_string(groups),
+             "is not a layer group of the model, which has " + std::to_string(groups),
              "from " + std::to_string(-groups) + " to " + std::to_string(groups - 1),
              std::to_string(phase.freeze_to));
     auto recompute = recompute_of(recipe, phase);

@@ -24,12 +24,17 @@ const std::vector<TableColumn>& columns() {
   return all;
 }
 
+/// Whether the weights alone do not fit, so that the peak above them was not computed.
+bool stops_at_weights(const MemoryPlan& phase) {
+  return phase.peak_bytes == 0 && !phase.not_counted.empty();
+}
+
 TableRow row_of(const MemoryPlan& p) {
   const auto bytes = [&](int64_t n) { return p.known() ? format_bytes(n) : std::string("?"); };
   return {p.name,
           std::to_string(p.batch),
           bytes(p.start_bytes),
-          bytes(p.peak_bytes),
+          stops_at_weights(p) ? "?" : bytes(p.peak_bytes),
           bytes(p.reserved_bytes),
           p.known() ? format_count(p.largest_batch) : "?",
           p.at};
@@ -48,7 +53,11 @@ std::string advice_of(const MemoryPlan& phase) {
     out << "cannot be predicted: " << phase.reason << '\n';
     return out.str();
   }
-  out << phase.categories.str() << '\n';
+  if (stops_at_weights(phase)) {
+    out << "the weights alone take " << format_bytes(phase.start_bytes) << '\n';
+  } else {
+    out << phase.categories.str() << '\n';
+  }
   if (!phase.not_counted.empty())
     out << "  at least: without " << listed(phase.not_counted) << '\n';
   if (phase.method == "probe") out << "  by a probe of few samples: " << phase.reason << '\n';

@@ -25,7 +25,7 @@ struct Origin {
   std::vector<Data> data{};  ///< of each phase; empty: not known
 };
 
-/// A callback only so that its state is saved with the weights: the two can never disagree.
+/// Is a callback only so that its state is saved with the weights: the two can never disagree.
 class Position final : public Callback {
  public:
   explicit Position(Origin origin = {}) : origin_(std::move(origin)) {}
@@ -43,7 +43,7 @@ class Position final : public Callback {
   [[nodiscard]] std::string name() const override { return "recipe"; }
   [[nodiscard]] std::string state() const override;
   /// Takes the finished phases, and counts one resume more than the state has; the origin stays.
-  /// Throws FormatError for what is no state().
+  /// Throws FormatError for what is not a state().
   void load_state(const std::string& json) override;
   /// Returns the origin in a state(); an empty one in that of an earlier version. Throws as above.
   [[nodiscard]] static Origin origin_in(const std::string& json);

@@ -161,7 +161,7 @@ class Checker {
            "omit it, or export: the name of a file", recipe_.export_weights);
     if (name.empty()) return;
     if (name == "true" || name == "false")
-      fail({"export"}, "is the name of the bundle's file", "such as model.tare; null: none", name);
+      fail({"export"}, "must be the name of a file", "such as model.tare; null: none", name);
     plain_name(name, {"export"});
   }
 
@@ -197,7 +197,7 @@ class Checker {
   void check_figure(const std::string& name, const std::vector<std::string>& keys) const {
     const std::vector<std::string> names = figures();
     if (std::ranges::find(names, name) == names.end())
-      fail(keys, "is no figure of this recipe" + did_you_mean(name, names), listed(names), name);
+      fail(keys, "is not a figure of this recipe" + did_you_mean(name, names), listed(names), name);
   }
 
   [[nodiscard]] std::vector<std::string> figures() const {

@@ -12,7 +12,7 @@
 
 namespace tare {
 
-/// The classes in the splits of a data set.
+/// Holds the classes in the splits of a data set.
 struct LabelCount {
   int64_t classes = 0;  ///< that the labels name or number; 0: there are no labels
   int64_t seen = 0;     ///< of them, those that have a sample or a name
@@ -30,7 +30,7 @@ struct DataFacts {
 /// Reads all targets and one sample.
 [[nodiscard]] DataFacts facts_of(const Splits& data);
 
-/// An open data set, with what reading it took.
+/// Holds an open data set, with what reading it took.
 struct OpenData {
   DataOptions options{};
   datasets::Named named{};

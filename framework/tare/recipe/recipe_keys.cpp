@@ -151,7 +151,7 @@ std::string example_of(const RecipeKey& key) {
   const std::string name = path.substr(path.rfind('.') + 1);
   const auto better = examples().find(name);
   std::string value = key.default_value;
-  // A range over the layer groups is for a phase, and a recipe's name is no data set's.
+  // A range over the layer groups is for a phase, and a recipe's name is not a data set's.
   const bool other_meaning = (name == "name" && path != "name") || path == "optimizer.lr";
   if (better != examples().end() && !other_meaning)
     value = better->second;

@@ -10,7 +10,7 @@
 
 namespace tare {
 
-/// A recipe whose values all stand there, and the data that decided some of them.
+/// Holds a recipe whose values all stand there, and the data that decided some of them.
 struct ResolvedRecipe {
   RecipeOptions recipe{};           ///< with batches and the number of classes
   std::string description{};        ///< of the recipe's data

@@ -198,7 +198,7 @@ void refuse_resume(const fs::path& folder) {
     if (fs::exists(folder / name / "model.safetensors"))
       throw ConfigError("recipe.resume",
                         "'" + printable((folder / name).string()) +
-                            "' is no whole checkpoint, because its manifest.json is missing, so "
+                            "' is not a whole checkpoint, because its manifest.json is missing, so "
                             "the run cannot continue; move it away, and start the run anew with "
                             "--overwrite in place of --resume");
   throw ConfigError("recipe.resume", "'" + printable(folder.string()) +

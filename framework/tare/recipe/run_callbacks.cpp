@@ -16,7 +16,7 @@ void SmallestMicroBatch::load_state(const std::string& json) {
   const auto value = nlohmann::json::parse(json, nullptr, /*allow_exceptions=*/false);
   const auto count = [&](const char* field) {
     if (!value.is_object() || !value.contains(field) || !value[field].is_number_unsigned())
-      throw FormatError("run.load_state", name(), field, "is no count");
+      throw FormatError("run.load_state", name(), field, "is not a count");
     return value[field].get<int64_t>();
   };
   most_ = count("micro_batches");

@@ -13,7 +13,7 @@
 
 namespace tare {
 
-/// The locked folder of a run, and the checkpoint from which it continues.
+/// Holds the locked folder of a run, and the checkpoint from which it continues.
 struct RunFolder {
   std::filesystem::path path{};
   std::unique_ptr<io::FolderLock> lock{};

@@ -9,7 +9,7 @@
 
 namespace tare {
 
-/// The plan of a run; empty until it is made. A run without a plan is still a run.
+/// Holds the plan of a run; empty until it is made. A run without a plan is still a run.
 class RunPlan {
  public:
   /// Plans the phases. Throws ConfigError for a recipe that cannot be run, such as a model that

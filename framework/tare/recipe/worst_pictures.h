@@ -6,7 +6,7 @@
 
 namespace tare {
 
-/// Longest side of a picture in pixels; larger samples are scaled down.
+/// Bounds the side of a picture in pixels; larger samples are scaled down.
 inline constexpr int64_t kPictureSide = 64;
 
 /// Sets the names of the worst samples, which are samples of `data` by their index.

@@ -18,7 +18,7 @@ namespace tare::report {
 /// Colours by number; they differ in lightness too, so that colour-blind readers distinguish them
 /// (after Okabe and Ito, "Color universal design", 2008). The last two are grey and that of text.
 inline constexpr size_t kColours = 11, kGrey = 9, kInk = 10;
-/// The colours by number on white.
+/// Lists the colours by number on white.
 inline constexpr std::array<const char*, kColours> kOnWhite{
     "#0072b2", "#56b4e9", "#d55e00", "#e69f00", "#009e73", "#cc79a7",
     "#d6c520", "#8c5a2b", "#332288", "#8b939c", "#16191d"};

@@ -13,7 +13,7 @@ struct Point {
 };
 [[nodiscard]] bool finite(const Point& point);
 
-/// The lowest and highest of the values that were added; low > high without one.
+/// Holds the lowest and highest of the values that were added; low > high without one.
 struct Range {
   double low = std::numeric_limits<double>::infinity(), high = -low;
   void add(double value);

@@ -15,7 +15,7 @@ inline constexpr double kUnits = 1000;   ///< of a plot's view box
 /// Widths in pixels: of a plot with gutter in a window of 400 pixels, and of a letter at most.
 inline constexpr double kNarrowPlot = 290, kLetter = 7.5;
 
-/// The place of the plot, in pixels.
+/// Gives the place of the plot, in pixels.
 struct Frame {
   double top = kAbove, height = 200;
   [[nodiscard]] double bottom() const { return top + height; }

@@ -8,11 +8,11 @@
 
 namespace tare::report {
 
-/// The number of best runs below which the shares mean little: Optuna advises five, and from a
-/// single one a density cannot be estimated.
+/// Gives the number of best runs below which the shares mean little: Optuna advises five, and from
+/// a single one a density cannot be estimated.
 inline constexpr size_t kFewBest = 5, kTooFewBest = 2;
 
-/// A value.
+/// Holds the importance of each parameter; a value.
 struct Importance {
   std::vector<double> shares{};  ///< by parameter, >= 0, with a sum of 1
   size_t runs = 0;               ///< that were compared

@@ -31,8 +31,8 @@ struct JsonSource {
   std::string operation{}, file{};
 };
 
-/// A value of a JSON text with its key, such as "phases[0].seconds". Refers to the text's tree and
-/// to its source, which must outlive it.
+/// Holds a value of a JSON text with its key, such as "phases[0].seconds". Refers to the text's
+/// tree and to its source, which must outlive it.
 class JsonValue {
  public:
   JsonValue(const nlohmann::ordered_json& json, const JsonSource& source, std::string key = {})

@@ -7,7 +7,7 @@
 
 namespace tare::report {
 
-/// A figure that stands out: "time", "1 min 52 s".
+/// Shows a figure that stands out: "time", "1 min 52 s".
 struct Tile {
   std::string name{}, value{};
 };

@@ -29,7 +29,7 @@ struct Stroke {
   bool dashed = false;
 };
 
-/// Drawn on white in order: strokes, then labels, over each other. y points down.
+/// Describes what is drawn on white in order: strokes, then labels, over each other. y points down.
 struct Picture {
   double width = 0, height = 0;        ///< in pixels
   std::string title{}, description{};  ///< the text alternative; any text

@@ -11,7 +11,7 @@
 
 namespace tare::report {
 
-/// The files of one phase. A value.
+/// Holds the files of one phase. A value.
 struct PhaseFiles {
   std::string name{};
   std::vector<EpochRow> epochs{};
@@ -19,7 +19,7 @@ struct PhaseFiles {
   std::optional<PhaseReport> figures{};  ///< unset until the phase has ended
 };
 
-/// A value. What a file does not have is skipped and named in `missing`.
+/// Holds what was read; a value. What a file does not have is skipped and named in `missing`.
 struct RunFiles {
   std::string name{};
   std::string recipe{};  ///< recipe.yaml as text

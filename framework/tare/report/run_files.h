@@ -198,7 +198,7 @@ enum class StopReason {
   callback,     ///< a callback ended it before its last epoch
   interrupted,  ///< see interrupt.h; resume() continues
 };
-/// The words of report.json for a StopReason, in the order of its values.
+/// Lists the words of report.json for a StopReason, in the order of its values.
 inline constexpr std::array kStopReasons{"finished", "callback", "interrupted"};
 /// Returns the word of report.json for `reason`.
 [[nodiscard]] inline const char* to_string(StopReason reason) {

@@ -6,7 +6,7 @@
 
 namespace tare::report {
 
-/// The page is never larger than this: long curves are thinned out, long tables and texts cut.
+/// Bounds the page: long curves are thinned out, long tables and texts cut.
 inline constexpr size_t kMaxPageBytes = size_t{1} << 20;
 
 /// Reads the folder of a run, `tare run` leaves it, and returns the page: loss and rate curves,

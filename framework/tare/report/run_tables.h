@@ -17,7 +17,7 @@ namespace tare::report {
 /// `samples` is not in the table.
 [[nodiscard]] std::string csv_line(const EpochRow& row);
 
-/// The line above the steps.
+/// Holds the line above the steps.
 inline constexpr const char* kStepsHeader = "step,loss,lr\n";
 /// Returns one line of the steps.
 [[nodiscard]] std::string csv_line(const StepRow& row);

@@ -10,7 +10,7 @@ namespace tare::report {
 
 /// Runs that have a line in a chart; of more, the best, the worst, and as many evenly by rank.
 inline constexpr size_t kSweepLines = 1000;
-/// Parameters beyond this number are not shown.
+/// Bounds the number of parameters that are shown.
 inline constexpr size_t kSweepParameters = 64;
 
 /// Returns the page: what became of the runs, the best value so far by run, parallel coordinates of

@@ -19,7 +19,7 @@ struct SweepParameter {
   bool integer = false;                ///< whole numbers only
 };
 
-/// SweepRun::state of a run that was made from an earlier version of the recipe.
+/// Is SweepRun::state of a run that was made from an earlier version of the recipe.
 inline constexpr const char* kEarlierRun = "EARLIER";
 
 /// Describes a run of a sweep, as its page shows it.
@@ -55,8 +55,8 @@ struct SweepSummary {
 /// Whether a value is zero or of a size from 1e-100 to 1e100, so that no axis overflows. Other
 /// values are listed, but neither drawn nor compared.
 [[nodiscard]] bool is_drawable(double value);
-/// Whole numbers beyond this limit, positive or negative, are drawn at the limit, because larger
-/// doubles skip integers.
+/// Bounds whole numbers: those beyond this limit, positive or negative, are drawn at the limit,
+/// because larger doubles skip integers.
 inline constexpr double kMostCounted = 9e15;
 
 /// Returns the value of a parameter, NaN where the run has none that can be drawn.

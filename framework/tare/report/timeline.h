@@ -8,14 +8,14 @@
 
 namespace tare::report {
 
-/// Blocks that were allocated within the timeline and were still alive at its end.
+/// Holds blocks that were allocated within the timeline and were still alive at its end.
 struct AliveGroup {
   std::string group{}, phase{};  ///< phase: in which they were allocated
   int64_t blocks = 0, bytes = 0;
 };
 
-/// A value. Blocks are grouped by category where the file has that column, else by the phase they
-/// were allocated in; what was alive before the first event is a group of its own.
+/// Holds a timeline, its blocks grouped by category where the file has that column, else by the
+/// phase they were allocated in; what was alive before the first event is a group of its own.
 struct Timeline {
   bool by_category = false;
   int64_t events = 0;

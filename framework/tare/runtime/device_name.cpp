@@ -58,7 +58,7 @@ void check_device_name(const std::string& name) {
   std::string allowed = "auto, cpu";
   for (const auto& type : types)
     allowed += (&type == &types.back() ? ", " + type + " or " + type + ":N" : ", " + type);
-  throw ConfigError(Source{}, "device", "is no device", allowed, printable(name));
+  throw ConfigError(Source{}, "device", "is not known", allowed, printable(name));
 }
 
 c10::Device parse_device(const std::string& name) {

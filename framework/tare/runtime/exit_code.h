@@ -10,7 +10,7 @@ namespace tare {
 /// Lists the exit status of the programs; kFailed is any failure that has none of its own.
 enum ExitCode { kSuccess = 0, kFailed = 1, kBadInput = 2, kOutOfMemory = 3, kIo = 4 };
 
-/// The exit codes as text for --help and the man pages.
+/// Describes the exit codes as text for --help and the man pages.
 inline constexpr const char* kExitCodes =
     "0 done, 1 the run failed, 2 bad input, 3 out of memory, 4 I/O, 130 and 143 stopped by a "
     "signal";

@@ -40,7 +40,7 @@ class HostServices {
   [[noreturn]] virtual void reject(std::string_view where, std::string_view problem) = 0;
 };
 
-/// Raised with every change of HostServices or DeviceBackend; a plug-in of another version is
+/// Is raised with every change of HostServices or DeviceBackend; a plug-in of another version is
 /// refused.
 inline constexpr int kPluginVersion = 13;
 

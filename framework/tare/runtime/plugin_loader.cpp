@@ -137,7 +137,7 @@ bool load_cuda_plugin() {
                   "; TARE_CUDA=1 bash recipes/quickstart.sh fetches the libraries and builds with "
                   "them");
   const auto open = reinterpret_cast<OpenPlugin>(dlsym(plugin, kOpenPluginName));
-  if (!open) return refuse(kPluginFile + std::string(" is no plug-in; build again"));
+  if (!open) return refuse(kPluginFile + std::string(" is not a plug-in; build again"));
   if (!finds_card()) return false;
   warn_of_ignored_cards();
   static Immortal<Services> services;

@@ -96,8 +96,9 @@ AshaPruner::AshaPruner(AshaOptions options, bool promotes)
     : options_(options), promotes_(promotes) {
   config::validate(options_, "sweep.pruner");
   if (options_.bootstrap_count > 0 && !options_.min_resource.steps)
-    throw ConfigError("sweep", "bootstrap_count", "is not known to be reached",
-                      "with min_resource a number", "auto");
+    throw ConfigError("sweep", "bootstrap_count",
+                      "needs min_resource as a number, because the first rung is not known",
+                      "0, or another min_resource", "min_resource: auto");
 }
 
 PruneResult AshaPruner::decide(const Study& study, const std::vector<SeenTrial>& history,

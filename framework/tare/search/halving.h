@@ -36,7 +36,7 @@ struct Halving {
 [[nodiscard]] PruneResult halve(const Halving& rules, bool maximize,
                                 const std::vector<SeenTrial>& history, const SeenTrial& trial);
 
-/// `asha` decides as SuccessiveHalvingPruner of Optuna 5.0.0 does: Li et al. 2020, A System for
+/// Decides as SuccessiveHalvingPruner of Optuna 5.0.0 does: Li et al. 2020, A System for
 /// Massively Parallel Hyperparameter Tuning. With `promotes` every trial pauses at its rung, and
 /// next_promotion() is Algorithm 2 of the paper: from the highest rung down, the best trial that
 /// waits there and is in the first floor(n / reduction_factor) of its n values.

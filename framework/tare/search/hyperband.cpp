@@ -54,8 +54,9 @@ void visit_fields(config::Visitor& visit, HyperbandOptions& o) {
 HyperbandPruner::HyperbandPruner(HyperbandOptions options) : options_(options) {
   config::validate(options_, "sweep.pruner");
   if (options_.bootstrap_count > 0 && !options_.max_resource.steps)
-    throw ConfigError("sweep", "bootstrap_count", "is not known to be reached",
-                      "with max_resource a number", "auto");
+    throw ConfigError("sweep", "bootstrap_count",
+                      "needs max_resource as a number, because the first rung is not known",
+                      "0, or another max_resource", "max_resource: auto");
   const int64_t least = options_.min_resource.steps.value_or(1);
   if (options_.max_resource.steps && *options_.max_resource.steps < least)
     throw ConfigError("sweep", "max_resource", "is below min_resource",

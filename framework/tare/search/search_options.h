@@ -9,7 +9,7 @@
 
 namespace tare::search {
 
-/// `param` varies only in runs where all of `condition` hold; else the recipe's value stays.
+/// Lets `param` vary only in runs where all of `condition` hold; else the recipe's value stays.
 struct When {
   std::string param{};   ///< one of the parameters
   Settings condition{};  ///< keys and values, all of which must be equal

@@ -18,7 +18,7 @@ namespace {
   if (code != SQLITE_NOTADB && code != SQLITE_CORRUPT)
     throw IoError("sweep.store", file, sqlite3_errmsg(database));
   throw FormatError("sweep.store", file, "the file",
-                    std::string("is no store of a sweep (SQLite: ") + sqlite3_errmsg(database) +
+                    std::string("is not a store of a sweep (SQLite: ") + sqlite3_errmsg(database) +
                         "): give the sweep another name, or move the file away; `tare sweep "
                         "rebuild` makes a store anew from the folders of the runs");
 }

@@ -14,8 +14,8 @@ struct sqlite3_stmt;
 
 namespace tare::sweep {
 
-/// One statement, prepared once and run many times. Parameters count from 1, columns from 0. Every
-/// call throws IoError with SQLite's message.
+/// Holds one statement, prepared once and run many times. Parameters count from 1, columns from 0.
+/// Every call throws IoError with SQLite's message.
 class Statement {
  public:
   Statement(sqlite3* database, std::string_view sql);

@@ -22,7 +22,7 @@ namespace tare::sweep {
 [[nodiscard]] bool is_on_generated_data(const std::filesystem::path& log_dir,
                                         const std::vector<Trial>& trials);
 
-/// The metric of a run that is running, by epoch.
+/// Reads the metric of a run that is running, by epoch.
 class Reports {
  public:
   /// Returns what the run's tables hold by now, which are read only if they have grown; nothing

@@ -27,7 +27,7 @@ struct Choice {
   int64_t bytes = 0;               ///< to reserve: as asked, or all of the device
 };
 
-/// A run that has been passed over so often is next, whatever else would fit.
+/// Counts how often a run is passed over until it is next, whatever else would fit.
 inline constexpr int64_t kPatience = 16;
 
 /// Returns the next run to start, if any can: the first in the queue that fits somewhere, on the

@@ -18,7 +18,7 @@ struct RunMark {
   int64_t attempt = 0;     ///< see Trial::attempt
   std::string settings{};  ///< its cell, as text
 
-  /// Throws ConfigError for text that is no cell.
+  /// Throws ConfigError for text that is not a cell.
   [[nodiscard]] search::Cell cell() const;
 };
 

@@ -46,11 +46,12 @@ struct RunRecord {
 /// seconds since 1970, with microseconds, and as local time. It has total_time in seconds, 0 for a
 /// clock that was set back. Then come the results, train_<m> and val_<m> of the last epoch, and the
 /// epochs. A
-/// `meta` that is no map is replaced by one. Throws ConfigError if the configuration is no map.
+/// `meta` that is not a map is replaced by one. Throws ConfigError if the configuration is not a
+/// map.
 [[nodiscard]] std::string run_data_json(const RunRecord& record);
 
 /// Holds the part of a run's run_data.json that a sweep reads: the values of its `meta.data` by
-/// name, NaN for what is no number.
+/// name, NaN for what is not a number.
 struct RunData {
   std::vector<MetricValue> values{};  ///< in the order of the file
 
@@ -62,8 +63,8 @@ struct RunData {
 /// another program may have written it. Throws IoError.
 [[nodiscard]] std::optional<RunData> read_run_data(const std::filesystem::path& folder);
 
-/// Reads a list of history.json in a run's folder, NaN for what is no number; empty where there is
-/// none of that name. Throws IoError.
+/// Reads a list of history.json in a run's folder, NaN for what is not a number; empty where there
+/// is none of that name. Throws IoError.
 [[nodiscard]] std::vector<double> read_history(const std::filesystem::path& folder,
                                                const std::string& name);
 

@@ -85,7 +85,7 @@ std::vector<RunRow> run_rows(const std::filesystem::path& folder) {
     if (i == 0) continue;
     RunRow row = row_of(columns, records[i].fields);
     if (row.run.empty()) {
-      warn(i, "names no run in a column log_dir or name: it is left out");
+      warn(i, "names no run in a column log_dir or name: it is skipped");
       continue;
     }
     const auto [place, is_new] = places.emplace(row.run, rows.size());

@@ -20,9 +20,9 @@ namespace tare::sweep {
 /// Returns one line of UTF-8; other bytes become U+FFFD.
 [[nodiscard]] std::string text_of(const nlohmann::ordered_json& json);
 
-/// The choices of a study's lists as its store knows them. Optuna wants the choices of a parameter
-/// to be the same in all trials of a study, and keeps the index of the one that was taken. So
-/// choices are only ever added at the end.
+/// Holds the choices of a study's lists as its store knows them. Optuna wants the choices of a
+/// parameter to be the same in all trials of a study, and keeps the index of the one that was
+/// taken. So choices are only ever added at the end.
 class CategoricalChoices {
  public:
   /// Adds what is new in the lists of `space`, to the rows of earlier trials too. Call it in a

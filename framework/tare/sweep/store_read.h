@@ -40,7 +40,7 @@ void check_schema(const Database& database);
 [[nodiscard]] std::vector<search::SeenTrial> history_of(const Database& database, int64_t study,
                                                         const search::Space& space);
 
-/// The study's attribute that Store::keep() writes.
+/// Names the study's attribute that Store::keep() writes.
 inline constexpr const char* kResolvedSteps = "tare:resolved_steps";
 /// Returns what the attribute holds; unset fields without one.
 [[nodiscard]] search::ResolvedSteps resolved_steps_of(const Database& database, int64_t study);

@@ -9,7 +9,7 @@ inline constexpr int64_t kSchemaVersion = 12;            ///< of Optuna's tables
 inline constexpr const char* kAlembicHead = "v3.2.0.a";  ///< likewise, of its migrations
 inline constexpr int64_t kOwnVersion = 1;                ///< of the tables of ours; see kSchema
 
-/// Optuna's tables at kSchemaVersion, then ours; `user_version` is kOwnVersion.
+/// Creates Optuna's tables at kSchemaVersion, then ours; `user_version` is kOwnVersion.
 inline constexpr const char* kSchema = R"(
 CREATE TABLE IF NOT EXISTS studies (
   study_id INTEGER NOT NULL, study_name VARCHAR(512) NOT NULL, PRIMARY KEY (study_id));

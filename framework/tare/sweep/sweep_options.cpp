@@ -28,7 +28,7 @@ void check_known(const SweepOptions& sweep, const search::Settings& settings,
     std::vector<std::string> names;
     for (const auto& parameter : sweep.parameters.parameters) names.push_back(parameter.name);
     throw ConfigError(value.source, path + '.' + name,
-                      "is no parameter" + did_you_mean(name, names), listed(names), {});
+                      "is not a parameter" + did_you_mean(name, names), listed(names), {});
   }
 }
 
@@ -80,7 +80,7 @@ void check_search(const SweepOptions& sweep) {
     const std::string path = "when." + std::to_string(i);
     check_known(sweep, sweep.when[i].condition, path + ".if");
     if (!sweep.parameters.find(sweep.when[i].param))
-      throw ConfigError("sweep", path + ".param", "is no parameter", "one of parameters",
+      throw ConfigError("sweep", path + ".param", "is not a parameter", "one of parameters",
                         printable(sweep.when[i].param));
   }
 }

@@ -26,7 +26,7 @@ struct Layout {
 void append(std::vector<int64_t>& numbers, const std::vector<int64_t>& list);
 void append(std::vector<int64_t>& numbers, const Layout& layout);
 
-/// A block is born, or freed.
+/// Records that a block is born, or freed.
 struct HostStep {
   size_t block = 0;     ///< in order of birth, from 0
   int64_t bytes = 0;    ///< 0: freed
@@ -38,8 +38,8 @@ struct AllocationTrace {
   std::vector<Layout> results{};
 };
 
-/// A scope in which operators of this thread compute real values, also inside a MetaScope, and
-/// record no graph.
+/// Opens a scope in which operators of this thread compute real values, also inside a MetaScope,
+/// and record no graph.
 class OnTheHost {
   c10::impl::ExcludeDispatchKeyGuard real_{c10::DispatchKey::Fake};
   at::AutoDispatchBelowADInplaceOrView no_graph_;

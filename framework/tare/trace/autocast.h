@@ -5,7 +5,7 @@
 
 namespace tare::plan {
 
-/// Above autograd; included in a MetaScope, and active where at::autocast is enabled for
+/// Stands above autograd; included in a MetaScope, and active where at::autocast is enabled for
 /// libtorch::kMetaAutocast.
 inline constexpr c10::DispatchKey kAutocastKey = c10::DispatchKey::AutocastIPU;
 

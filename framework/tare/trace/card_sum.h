@@ -11,7 +11,7 @@
 
 namespace tare::plan {
 
-/// One dimension of a tensor that is added up.
+/// Describes one dimension of a tensor that is added up.
 struct SummedDim {
   int64_t size = 0;
   int64_t stride = 0;    ///< of the tensor, in elements
@@ -29,7 +29,7 @@ struct ReductionForm {
 /// rules are those of LibTorch 2.11 (ATen/native/cuda/Reduce.cuh, setReduceConfig).
 [[nodiscard]] CardSum card_sum(std::vector<SummedDim> dims, const ReductionForm& form = {});
 
-/// The memory that a sum takes meanwhile, in bytes; 0: it needs no parts.
+/// Gives the memory that a sum takes meanwhile, in bytes; 0: it needs no parts.
 struct SumBuffers {
   int64_t parts = 0;
   int64_t semaphores = 0;

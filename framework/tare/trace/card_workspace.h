@@ -24,7 +24,7 @@ class MeasuredCard {
   std::optional<c10::Device> before_;
 };
 
-/// The mark of a convolution in a trace of a card whose workspace is not known.
+/// Names the mark of a convolution in a trace of a card whose workspace is not known.
 inline constexpr const char* kUnknownWorkspace = "unknown workspace of cuDNN";
 
 /// Holds the bytes of cuDNN's workspace for a call, whose operands have no gaps, while the result

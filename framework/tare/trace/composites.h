@@ -12,7 +12,7 @@ class Library;
 
 namespace tare::plan {
 
-/// oneDNN's kind of recurrent layer, as LibTorch numbers it.
+/// Names oneDNN's kind of recurrent layer, as LibTorch numbers it.
 inline constexpr int64_t kLstm = 2;
 
 /// Makes them take the path of the host in a MetaScope, or throw NotPlannable there where that is

@@ -12,7 +12,7 @@
 
 namespace tare::plan {
 
-/// A call of aten::convolution or aten::convolution_backward.
+/// Describes a call of aten::convolution or aten::convolution_backward.
 struct Convolution {
   Layout input{}, weight{};
   Layout bias{};         ///< backward: of its sizes alone

@@ -6,7 +6,8 @@
 
 namespace tare::plan {
 
-/// Below autograd, above every backend; no tensor carries it and nothing else in LibTorch uses it.
+/// Is below autograd and above every backend; no tensor has it and nothing else in LibTorch uses
+/// it.
 inline constexpr c10::DispatchKey kKey = c10::DispatchKey::Fake;
 
 /// Whether this thread is in a MetaScope.

@@ -23,8 +23,8 @@ namespace tare::plan {
 bool host_mark(const std::string& name);
 bool host_note(const Ledger& ledger);
 
-/// A trace whose sizes are affine in some numbers, such as that of samples: f(x) = f(a) + sum over
-/// the numbers of slope * (x - a).
+/// Holds a trace whose sizes are affine in some numbers, such as that of samples: f(x) = f(a) + sum
+/// over the numbers of slope * (x - a).
 class AffineTrace {
  public:
   using Point = std::vector<int64_t>;

@@ -17,7 +17,7 @@ namespace tare::plan {
 /// Recordings of operators that were measured on this host, by key. Thread-safe.
 class Measurements {
  public:
-  /// Everything on which a measurement depends, except the processor and the libraries.
+  /// Holds everything on which a measurement depends, except the processor and the libraries.
   using Key = std::vector<int64_t>;
 
   /// Uses the file `folder`/measurements.txt from now on: of() looks there for keys that this

@@ -8,8 +8,8 @@
 
 namespace tare::plan {
 
-/// The work needs what shapes alone cannot give: an operator without a shape-only kernel, or the
-/// values of a tensor (`item()`, a condition on data). The plan never guesses instead.
+/// Reports work that needs more than shapes: an operator without a shape-only kernel, or the values
+/// of a tensor (`item()`, a condition on data). The plan never guesses instead.
 class NotPlannable : public Error {
  public:
   /// Takes as `reason` why shapes are not enough, and as `advice` what to do, which ends the

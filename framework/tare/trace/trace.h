@@ -34,11 +34,11 @@ void mark(std::string name);
 /// counts. Storages outside the trace are skipped.
 void note(const Ledger& ledger);
 
-/// A scope in which the factory calls of its thread make meta tensors, whatever device they name,
-/// so that `models::make(...)` gives a model without memory, and operators on meta tensors allocate
-/// what they would on the host. They are autocast where an AutocastScope for the meta device is in
-/// force. Backward passes started on the thread inherit the MetaScope. Other threads are not
-/// affected. Reading a value of a meta tensor throws NotPlannable, and so does an operator
+/// Opens a scope in which the factory calls of its thread make meta tensors, whatever device they
+/// name, so that `models::make(...)` gives a model without memory, and operators on meta tensors
+/// allocate what they would on the host. They are autocast where an AutocastScope for the meta
+/// device is in force. Backward passes started on the thread inherit the MetaScope. Other threads
+/// are not affected. Reading a value of a meta tensor throws NotPlannable, and so does an operator
 /// without a shape-only kernel.
 class MetaScope {
  public:

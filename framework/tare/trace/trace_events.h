@@ -27,7 +27,7 @@ struct Machine {
 inline constexpr Machine Machine::host{};
 inline constexpr Machine Machine::card{.capability = 80};
 
-/// A block was born or freed.
+/// Records that a block was born or freed.
 struct Event {
   int64_t block = 0;   ///< blocks are numbered from 0 in order of birth
   int64_t bytes = 0;   ///< > 0: born with that many bytes, as requested; 0: freed
@@ -41,15 +41,15 @@ struct Mark {
   size_t event = 0;    ///< how many events had happened
 };
 
-/// The mark at which cuBLAS takes its workspace, in a trace of a card.
+/// Names the mark at which cuBLAS takes its workspace, in a trace of a card.
 inline constexpr const char* kFirstProduct = "cublas";
-/// The mark at which cublasLt takes its workspace.
+/// Names the mark at which cublasLt takes its workspace.
 inline constexpr const char* kFirstLinear = "cublaslt";
-/// The mark at which cuBLAS takes another one for the backward: LibTorch has one for each handle of
-/// a library, each thread has handles of its own, and a card's backward runs on a thread of its
-/// own.
+/// Names the mark at which cuBLAS takes another one for the backward: LibTorch has one for each
+/// handle of a library, each thread has handles of its own, and a card's backward runs on a thread
+/// of its own.
 inline constexpr const char* kFirstProductBackward = "cublas in backward";
-/// The mark at which cublasLt takes another one for the backward.
+/// Names the mark at which cublasLt takes another one for the backward.
 inline constexpr const char* kFirstLinearBackward = "cublaslt in backward";
 
 /// Describes a sum on a card as it is laid out over threads, see card_sum.h.

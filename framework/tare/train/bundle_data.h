@@ -12,7 +12,7 @@
 
 namespace tare {
 
-/// The data of a fit, as a bundle describes them; a value, so that the data may be freed.
+/// Holds the data of a fit, as a bundle describes them; a value, so that the data may be freed.
 struct BundleData {
   std::vector<int64_t> sample_shape{};
   std::vector<int64_t> any_size{};    ///< of the first input, see BundleManifest::any_size
@@ -33,8 +33,8 @@ struct BundleData {
 /// bundle can name has the name that LibTorch gives it.
 [[nodiscard]] std::vector<BundleInput> more_inputs(const Batch& batch);
 
-/// The dimensions, ascending, in which the samples of each input differ; less lists than inputs:
-/// the others have none.
+/// Lists the dimensions, ascending, in which the samples of each input differ; less lists than
+/// inputs: the others have none.
 using VaryingDimensions = std::vector<std::vector<int64_t>>;
 /// Finds what differs between the smallest and largest samples of a split, which it reads, and
 /// between the splits' sample shapes. Data of one size are not read.
@@ -63,8 +63,8 @@ void describe(BundleManifest& manifest, const BundleData& data, const char* call
 [[nodiscard]] std::vector<BundleMetric> bundle_metrics(const EpochRow* row,
                                                        const std::vector<Metric>& metrics);
 
-/// Throws what the export of a model that was trained on the data would throw for their
-/// description: as describe(), and ConfigError as write_bundle().
+/// Checks that a bundle can describe the data on which a model is trained. Throws as describe(),
+/// and ConfigError as write_bundle().
 void check_describable(const BundleData& data, const char* call);
 
 /// Returns `data` for a model from a bundle: with the bundle's transforms, or with those of them

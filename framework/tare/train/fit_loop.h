@@ -29,7 +29,7 @@ struct FitStart {
   bool is_planned = false;
 };
 
-/// One fit, over the state of a Learner. A step that fails changes nothing: buffers, random
+/// Runs one fit, over the state of a Learner. A step that fails changes nothing: buffers, random
 /// generators and gradients are put back, and the position is kept for resume(). The same loop
 /// trains for a Learner and, on meta tensors or few samples, for a plan.
 class FitLoop {

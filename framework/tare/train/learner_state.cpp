@@ -325,10 +325,10 @@ void LearnerState::check_metrics(const Outputs& outputs, const Batch& batch) {
   const size_t targets = std::max<size_t>(1, batch.targets.size());
   for (size_t i = 0; i < std::min(targets, outputs.size()); ++i) {
     const at::Tensor target = batch.targets.empty() ? at::Tensor() : batch.targets[i].tensor;
-    const bool alike =
+    const bool same_kind =
         !target.defined() || expected->at(i) == TargetKind{target.scalar_type(), target.dim()};
     for (const Metric& metric : options.metrics)
-      if (alike) check_metric(MetricState(metric), outputs[i], target);
+      if (same_kind) check_metric(MetricState(metric), outputs[i], target);
   }
 }
 

@@ -66,8 +66,8 @@ struct LearnerState {
   int64_t epochs_done = 0;     ///< over the Learner's life; numbers the rows, seeds sample order
   int64_t saves = 0;           ///< checkpoints written, over the Learner's life
   bool checked_batch = false;  ///< the first batch's target was checked against the output
-  /// The labels of a target of the batch that was last moved to a device, read before the move.
-  /// Valid for that tensor until a callback writes to it.
+  /// Holds the labels of a target of the batch that was last moved to a device, read before the
+  /// move. Valid for that tensor until a callback writes to it.
   struct SentLabels {
     std::optional<LabelRange> range{};
     const void* target = nullptr;  // its storage, which parts share
@@ -75,7 +75,7 @@ struct LearnerState {
   };
   std::vector<SentLabels> sent;
   bool checked_metrics = false;  ///< the metrics were checked against an output and its target
-  /// The dtype and the number of dimensions of a target of the validation split.
+  /// Holds the dtype and the number of dimensions of a target of the validation split.
   struct TargetKind {
     c10::ScalarType type{};
     int64_t dims = 0;
@@ -171,8 +171,8 @@ struct LearnerState {
   /// Returns the parts of a batch for forward and backward.
   [[nodiscard]] std::vector<BatchPart> parts_of(const Batch& whole, int64_t size,
                                                 const Slicer& slicer) const;
-  /// Existing gradients by parameter. The functions below move them out of the parameters, and add
-  /// them again; neither changes the tensors themselves.
+  /// Holds the existing gradients by parameter. The functions below move them out of the
+  /// parameters, and add them again; neither changes the tensors themselves.
   using Gradients = std::vector<std::pair<at::Tensor, at::Tensor>>;
   [[nodiscard]] Gradients take_gradients() const;
   static void add_gradients(const Gradients& gradients);
@@ -247,7 +247,7 @@ struct LearnerState {
   /// Returns the labels of a target, without waiting for the device; unset: unknown. Of a part on a
   /// device the range is that of its batch, and `counted` is -1.
   [[nodiscard]] std::optional<LabelRange> labels_of(const at::Tensor& target) const;
-  /// The labels of each target, as far as they are known.
+  /// Holds the labels of each target, as far as they are known.
   using Labels = c10::SmallVector<std::optional<LabelRange>, 1>;
   /// Checks what the loss would fail on: shapes and the number of outputs at the first batch, class
   /// labels at each. Throws as check_batch(). Waits for the device at the first batch only. Returns
@@ -262,7 +262,7 @@ struct LearnerState {
   /// Returns the mean loss; 0, with gradients of 0, for a batch of which no label counts.
   [[nodiscard]] at::Tensor mean_loss(const Outputs& outputs, const Batch& batch,
                                      double counted) const;
-  /// Throws ShapeError for a loss of a batch that is no scalar. An undefined one passes.
+  /// Throws ShapeError for a loss of a batch that is not a scalar. An undefined one passes.
   void check_scalar(const at::Tensor& value) const;
   /// Looks at the targets of the validation split, for check_metrics(), unless its metrics were
   /// checked before. Reads one sample.

@@ -8,8 +8,8 @@
 #include "tare/callback/callback.h"
 namespace tare {
 
-/// The mean loss over several batches, each weighted by what its own mean is over, summed on the
-/// device of the losses, so that only reading it waits for the device.
+/// Computes the mean loss over several batches, each weighted by what its own mean is over, summed
+/// on the device of the losses, so that only reading it waits for the device.
 class LossMeter {
  public:
   /// Allocates the sum on a device, so that add() allocates nothing. The meta device has a sum
@@ -34,7 +34,7 @@ class LossMeter {
   double counted_ = 0;
 };
 
-/// The mean loss over the parts of a batch.
+/// Computes the mean loss over the parts of a batch.
 class LossMean {
  public:
   /// Adds that of a part, and releases the part's tensors.

@@ -22,7 +22,7 @@ void check_micro_batch(int64_t samples, int64_t batch, const std::string& where)
 void check_first_micro_batch(int64_t samples, int64_t batch, const std::string& where,
                              const std::string& option);
 
-/// A part of a batch, and its share of the batch's mean loss.
+/// Holds a part of a batch, and its share of the batch's mean loss.
 struct BatchPart {
   Batch batch{};  ///< views
   double share = 1;
@@ -43,8 +43,8 @@ using Slicer = std::function<std::vector<Batch>(const Batch& whole, int64_t size
 [[nodiscard]] std::vector<BatchPart> parts_of(const std::vector<Batch>& slices,
                                               const std::function<double(const Batch&)>& counted);
 
-/// The size of the parts in one phase of a Learner's life: fixed, or found by what memory allows
-/// and remembered by the shape of the samples.
+/// Holds the size of the parts in one phase of a Learner's life: fixed, or found by what memory
+/// allows and remembered by the shape of the samples.
 class MicroBatches {
  public:
   struct Settings {

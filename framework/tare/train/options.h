@@ -167,7 +167,7 @@ struct FitOptions {
   int64_t first_validation_micro_batch = 0;
 };
 
-/// The most epochs of a fit, so that its steps can be counted.
+/// Bounds the epochs of a fit, so that its steps can be counted.
 inline constexpr int64_t kMostEpochs = 1'000'000'000;
 
 /// Whether LearnerOptions::recompute is left to a plan.

@@ -42,9 +42,9 @@ void check_rng_state(c10::Device device, const std::vector<NamedTensor>& state,
       } catch (const c10::OutOfMemoryError&) {
         throw;
       } catch (const c10::Error& error) {
-        throw FormatError(
-            operation, path.string(), name,
-            "is no state of this random generator: " + printable(error.what_without_backtrace()));
+        throw FormatError(operation, path.string(), name,
+                          "is not a state of this random generator: " +
+                              printable(error.what_without_backtrace()));
       }
     }
   }

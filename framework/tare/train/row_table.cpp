@@ -41,7 +41,7 @@ bool has_names(const EpochRow& row, const std::vector<std::string>& names) {
 
 int64_t count_from(double value) {
   if (!(value >= 0) || value > kLargest || std::trunc(value) != value)
-    refuse("holds a count that is no whole number");
+    refuse("holds a count that is not a whole number");
   return static_cast<int64_t>(value);
 }
 
@@ -100,7 +100,7 @@ std::vector<EpochRow> rows_of(const RowTable& table) {
   if (!values.defined()) return rows;
   if (values.scalar_type() != at::kDouble || values.dim() != 2 || values.size(1) < kFixed ||
       !values.is_contiguous() || !values.device().is_cpu())
-    refuse("is no table of epochs");
+    refuse("is not a table of epochs");
   const auto* cells = values.const_data_ptr<double>();
   rows.reserve(static_cast<size_t>(values.size(0)));
   for (int64_t i = 0; i < values.size(0); ++i)
@@ -117,7 +117,7 @@ at::Tensor tensor_of(const std::string& text) {
 std::string text_of(const at::Tensor& bytes) {
   if (!bytes.defined() || bytes.scalar_type() != at::kByte || bytes.dim() != 1 ||
       !bytes.is_contiguous() || !bytes.device().is_cpu())
-    refuse("is no contiguous byte tensor on the host");
+    refuse("is not a contiguous byte tensor on the host");
   return {reinterpret_cast<const char*>(bytes.const_data_ptr<uint8_t>()),
           static_cast<size_t>(bytes.numel())};
 }

@@ -14,7 +14,7 @@ namespace tare {
 /// Holds epoch rows as tensors, without the names of the metrics. A value of a metric that is NaN
 /// or infinite stays as it is.
 struct RowTable {
-  /// The metrics' names of the rows, each combination once.
+  /// Lists each distinct set of metric names once.
   std::vector<std::vector<std::string>> columns{};
   /// float64 [rows, 6 + metrics] on the host: epoch, train_loss, valid_loss, seconds, samples, the
   /// index into `columns`, and the metrics' values; a row with fewer of them ends with zeros.

@@ -38,41 +38,41 @@ class Reader {
  public:
   Reader(const json& object, std::string part, const std::filesystem::path& path)
       : object_(object), part_(std::move(part)), path_(path) {
-    if (!object.is_object()) fail("", "is no object");
+    if (!object.is_object()) fail("", "is not an object");
   }
 
   [[nodiscard]] int64_t count(const char* key) const {
     const json& value = at(key);
-    if (!value.is_number_integer() || value.get<int64_t>() < 0) fail(key, "is no count");
+    if (!value.is_number_integer() || value.get<int64_t>() < 0) fail(key, "is not a count");
     return value.get<int64_t>();
   }
   /// Reads a finite number >= 0.
   [[nodiscard]] double sum(const char* key) const {
     const double value = real(key);
-    if (!(value >= 0) || !std::isfinite(value)) fail(key, "is no finite number >= 0");
+    if (!(value >= 0) || !std::isfinite(value)) fail(key, "is not a finite number >= 0");
     return value;
   }
   [[nodiscard]] double real(const char* key) const {
     const json& value = at(key);
     if (value.is_null()) return std::numeric_limits<double>::quiet_NaN();
-    if (!value.is_number()) fail(key, "is no number");
+    if (!value.is_number()) fail(key, "is not a number");
     return value.get<double>();
   }
   [[nodiscard]] std::string text(const char* key) const {
-    if (!at(key).is_string()) fail(key, "is no text");
+    if (!at(key).is_string()) fail(key, "is not a text");
     return at(key).get<std::string>();
   }
   [[nodiscard]] std::vector<Reader> list(const char* key) const {
-    if (!at(key).is_array()) fail(key, "is no list");
+    if (!at(key).is_array()) fail(key, "is not a list");
     std::vector<Reader> all;
     for (const auto& item : at(key)) all.emplace_back(item, part_ + "." + key, path_);
     return all;
   }
   [[nodiscard]] std::vector<double> reals(const char* key) const {
     std::vector<double> all;
-    if (!at(key).is_array()) fail(key, "is no list");
+    if (!at(key).is_array()) fail(key, "is not a list");
     for (const auto& item : at(key)) {
-      if (!item.is_number()) fail(key, "holds something that is no number");
+      if (!item.is_number()) fail(key, "holds something that is not a number");
       all.push_back(item.get<double>());
     }
     return all;
@@ -80,7 +80,7 @@ class Reader {
   /// Reads a list of lists of texts.
   [[nodiscard]] std::vector<std::vector<std::string>> text_lists(const char* key) const {
     std::vector<std::vector<std::string>> all;
-    if (!at(key).is_array()) fail(key, "is no list");
+    if (!at(key).is_array()) fail(key, "is not a list");
     for (const auto& item : at(key)) all.push_back(texts_of(item, key));
     return all;
   }
@@ -92,7 +92,7 @@ class Reader {
     return at(key).get<bool>();
   }
   [[nodiscard]] uint64_t seed(const char* key) const {
-    if (!at(key).is_number_unsigned()) fail(key, "is no seed");
+    if (!at(key).is_number_unsigned()) fail(key, "is not a seed");
     return at(key).get<uint64_t>();
   }
   [[nodiscard]] bool has(const char* key) const { return object_.contains(key); }
@@ -106,9 +106,9 @@ class Reader {
  private:
   [[nodiscard]] std::vector<std::string> texts_of(const json& list, const char* key) const {
     std::vector<std::string> all;
-    if (!list.is_array()) fail(key, "holds something that is no list");
+    if (!list.is_array()) fail(key, "holds something that is not a list");
     for (const auto& item : list) {
-      if (!item.is_string()) fail(key, "holds something that is no text");
+      if (!item.is_string()) fail(key, "holds something that is not a text");
       all.push_back(item.get<std::string>());
     }
     return all;
@@ -220,7 +220,7 @@ FitPlan plan_from(const Stored& source) {
 
 GradScaler scaler_from(const Reader& reader) {
   const double scale = reader.real("scale");
-  if (!(scale > 0) || !std::isfinite(scale)) reader.fail("scale", "is no positive number");
+  if (!(scale > 0) || !std::isfinite(scale)) reader.fail("scale", "is not a positive number");
   GradScaler scaler;
   scaler.restore(scale, reader.count("finite_steps"));
   return scaler;
@@ -362,7 +362,7 @@ TrainState train_state_from(const std::string& text, const std::vector<NamedTens
   if (reader.has("micro_batches"))  // not in older checkpoints
     for (const auto& item : reader.list("micro_batches")) {
       state.micro_batches.push_back({item.text("key"), item.count("size")});
-      if (state.micro_batches.back().size == 0) item.fail("size", "is no size");
+      if (state.micro_batches.back().size == 0) item.fail("size", "is not a size");
     }
   state.callbacks = callbacks_from({reader, tensors});
   if (const at::Tensor data = Stored{reader, tensors}.tensor(kData); data.defined()) {

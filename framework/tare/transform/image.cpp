@@ -4,10 +4,12 @@
 #include <ATen/ops/empty.h>
 #include <png.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstring>
 #include <memory>
+#include <string_view>
 #include <vector>
 
 #include "tare/base/bytes.h"
@@ -87,6 +89,10 @@ at::Tensor decode_png(std::span<const std::byte> bytes, const std::string& name,
     throw ConfigError("transform.decode_png", "channels", "is not a number of channels",
                       "1 (grey), 3 (RGB), 0 (as in the file)", std::to_string(channels));
   if (bytes.empty()) refuse(name, "header", "is missing: the file is empty");
+  constexpr std::string_view kSignature = "\x89PNG\r\n\x1a\n";
+  const size_t compared = std::min(bytes.size(), kSignature.size());
+  if (std::memcmp(bytes.data(), kSignature.data(), compared) != 0)
+    refuse(name, "header", "is not that of a PNG file");
   Png png;
   if (!png_image_begin_read_from_memory(&png.image, bytes.data(), bytes.size()))
     refuse(name, "header", png.image.message);

@@ -11,7 +11,7 @@
 
 namespace tare {
 
-/// Largest accepted height * width, and file size.
+/// Bounds height * width, and the size of a file.
 inline constexpr int64_t kMaxImagePixels = int64_t{64} << 20;
 inline constexpr int64_t kMaxImageFileBytes = int64_t{256} << 20;  ///< 256 MiB
 

@@ -10,7 +10,7 @@
 
 namespace tare {
 
-/// One pass: moves pixels, turns them or resizes, then (v - subtract) / divide per channel.
+/// Is one pass: moves pixels, turns them or resizes, then (v - subtract) / divide per channel.
 struct Stage {
   struct Step {
     size_t place = 0;  // in the list of transforms: part of the step's seed
@@ -24,18 +24,18 @@ struct Stage {
   Step added{};  // is alone in its stage
 };
 
-/// Out(y, x) = in(y - down, x - right), where `in` is mirrored first if flip.
+/// Sets out(y, x) = in(y - down, x - right), where `in` is mirrored first if flip.
 struct Move {
   bool flip = false, edge = false;
   int64_t down = 0, right = 0;
 };
 
-/// The point of the input under an output pixel: a rotation and a zoom about the centre.
+/// Gives the point of the input under an output pixel: a rotation and a zoom about the centre.
 struct Turn {
   float cos = 1, sin = 0;
 };
 
-/// The sources of the pixels of a resized side.
+/// Gives the sources of the pixels of a resized side.
 struct Axis {
   std::vector<int64_t> low, high;
   std::vector<float> weight;  // of high

@@ -33,7 +33,7 @@ void check_normalise(const Normalise& n) {
                         "numbers from -8.5e37 to 8.5e37", config::number_text(mean));
   for (const double std : n.std)
     if (!(std >= kLeast && std <= kMost))
-      throw ConfigError("transform.normalise", "std", "has a number that is no deviation",
+      throw ConfigError("transform.normalise", "std", "has a number that is out of range",
                         "numbers from 1.2e-38 to 8.5e37", config::number_text(std));
 }
 
@@ -79,7 +79,7 @@ Transform read_transform(const config::Node& node) {
   const auto& registry = transforms::registry();
   const bool name = node.kind == config::Kind::scalar;
   if (!name && (node.kind != config::Kind::map || node.entries.size() != 1))
-    throw ConfigError(node.source, "", "is no transform",
+    throw ConfigError(node.source, "", "is not a transform",
                       "one of " + listed(registry.names()) + " with its fields",
                       config::describe(node));
   const auto choice = registry.complete(config::read<config::Choice>(node));
