@@ -91,15 +91,21 @@ FilesBelow files_below(const fs::path& folder, const FileKind& kind) {
   return files;
 }
 
-void warn_of_skipped(const fs::path& folder, const std::vector<fs::path>& others,
-                     const FileKind& kind) {
-  if (others.empty()) return;
-  const std::string first = printable(others.front().lexically_relative(folder).generic_string());
-  log::warning_once(std::to_string(others.size()) +
-                    (others.size() == 1 ? " file of " : " files of ") + printable(folder.string()) +
-                    (others.size() == 1 ? " is" : " are") + " skipped, because only " +
-                    kind.extension + " files are read: " + first +
-                    (others.size() > 1 ? ", ..." : ""));
+/// Warns of the skipped files of a folder; `kept`: which files are read.
+void warn_of_skipped(const fs::path& folder, const std::vector<fs::path>& files,
+                     const std::string& kept) {
+  if (files.empty()) return;
+  const bool one = files.size() == 1;
+  const std::string first = printable(files.front().lexically_relative(folder).generic_string());
+  log::warning_once(std::to_string(files.size()) + (one ? " file of " : " files of ") +
+                    printable(folder.string()) + (one ? " is" : " are") +
+                    " skipped, because only " + kept + " are read: " + first +
+                    (one ? "" : ", ..."));
+}
+
+void warn_of_other_kinds(const fs::path& folder, const std::vector<fs::path>& others,
+                         const FileKind& kind) {
+  warn_of_skipped(folder, others, std::string(kind.extension) + " files");
 }
 
 void warn_of_other_files(const fs::path& folder, const std::vector<fs::path>& subfolders,
@@ -107,26 +113,18 @@ void warn_of_other_files(const fs::path& folder, const std::vector<fs::path>& su
   std::vector<fs::path> others = other_files(folder, kind);
   for (const fs::path& subfolder : subfolders)
     std::ranges::copy(other_files(subfolder, kind), std::back_inserter(others));
-  warn_of_skipped(folder, others, kind);
+  warn_of_other_kinds(folder, others, kind);
 }
 
 /// Warns of files of the kind below the folders of the classes, where none is read.
 void warn_of_deep_files(const fs::path& folder, const std::vector<fs::path>& subfolders,
                         const FileKind& kind) {
-  size_t deep = 0;
-  std::string first;
+  std::vector<fs::path> deep;
   for (const fs::path& subfolder : subfolders)
     for (const fs::path& below :
-         entries(subfolder, kind, [&](const auto& entry) { return is_folder(entry, kind); })) {
-      for (const fs::path& file : files_below(below, kind).found) {
-        if (++deep == 1) first = printable(file.lexically_relative(folder).generic_string());
-      }
-    }
-  if (deep > 0)
-    log::warning_once(std::to_string(deep) + (deep == 1 ? " file of " : " files of ") +
-                      printable(folder.string()) + (deep == 1 ? " is" : " are") +
-                      " skipped, because only files directly in the folder of a class are read: " +
-                      first + (deep > 1 ? ", ..." : ""));
+         entries(subfolder, kind, [&](const auto& entry) { return is_folder(entry, kind); }))
+      std::ranges::move(files_below(below, kind).found, std::back_inserter(deep));
+  warn_of_skipped(folder, deep, "files directly in the folder of a class");
 }
 
 void warn_of_odd_folder(const fs::path& folder, const FileKind& kind, size_t classes) {
@@ -194,7 +192,7 @@ std::vector<fs::path> list_files_below(const fs::path& folder, const FileKind& k
   if (files.found.empty())
     throw ConfigError(kind.where, "there is no " + std::string(kind.name) +
                                       " file in the folder '" + printable(folder.string()) + "'");
-  warn_of_skipped(folder, files.others, kind);
+  warn_of_other_kinds(folder, files.others, kind);
   return std::move(files.found);
 }
 

@@ -416,14 +416,13 @@ ValueRange range_of(const Tensor& values) {
   return range;
 }
 
-/// Throws ConfigError for targets that are no probabilities; `advice`: what takes such targets.
-void check_probabilities(const std::string& where, const Tensor& target, const char* advice) {
+/// Throws ConfigError for targets that are not probabilities.
+void check_probabilities(const std::string& where, const Tensor& target) {
   const ValueRange range = range_of(target.cpu());
   if (range.low >= 0 && range.high <= 1) return;
-  if (range.low > range.high) return;  // there is none
   throw ConfigError(where, "takes targets from 0 to 1, and those of the data reach from " +
                                config::number_text(range.low) + " to " +
-                               config::number_text(range.high) + "; " + advice);
+                               config::number_text(range.high) + "; mse or l1 takes any values");
 }
 
 }  // namespace
@@ -445,7 +444,7 @@ void check_batch(const ResolvedLoss& loss, const at::Tensor& output, const at::T
                         "is 0 for a single output, whatever the model gives; mse trains a value, "
                         "bce_with_logits a probability");
     if (probabilities || loss.name == "bce_with_logits" || loss.name == "kl_div")
-      check_probabilities(where, target, "mse or l1 takes any values");
+      check_probabilities(where, target);
   }
   if (!loss.class_weights.empty()) check_class_weights(loss, output);
 }

@@ -63,8 +63,8 @@ struct RunData {
 /// another program may have written it. Throws IoError.
 [[nodiscard]] std::optional<RunData> read_run_data(const std::filesystem::path& folder);
 
-/// Reads a list of history.json in a run's folder, NaN for what is not a number; empty where there
-/// is none of that name. Throws IoError.
+/// Reads a list of history.json in a run's folder, NaN for what is not a number; empty where the
+/// file has no such list. Throws IoError.
 [[nodiscard]] std::vector<double> read_history(const std::filesystem::path& folder,
                                                const std::string& name);
 
