@@ -7,6 +7,9 @@ string(REGEX MATCH "^[0-9]+\\.[0-9]+" TARE_LIBTORCH_MINOR "${LibTorch_VERSION}")
 set(TARE_INSTALL_LIBDIR lib)
 set(TARE_INSTALL_PACKAGEDIR ${TARE_INSTALL_LIBDIR}/cmake/tare)
 
+# Read by tareConfig.cmake.in.
+get_property(TARE_COMPONENTS_WITH_SQLITE GLOBAL PROPERTY TARE_COMPONENTS_WITH_SQLITE)
+
 # Everything that an install takes is built by one target. An install of a tree where something of it is missing is
 # refused before the first file is copied.
 get_property(libraries GLOBAL PROPERTY TARE_LIBRARIES)

@@ -363,7 +363,7 @@ TEST_F(Adapt, RemembersOneSizeForACallIfAsked) {
   EXPECT_THAT(tried, ElementsAre(32, 16, 16));
 }
 
-/// A stand-in for a card, whose allocator gives its cache back when it is told so.
+/// A stand-in for a card, whose allocator gives its cache back on demand.
 class Card final : public testing::EmptyDevice {
  public:
   explicit Card(int64_t& retries) : EmptyDevice({c10::kXPU, 0}, "a card"), retries_(retries) {}

@@ -151,6 +151,7 @@ TEST(Nearest, FindsATypo) {
   const std::vector<std::string> names{"epochs", "max_lr", "device", "batch"};
   EXPECT_EQ(nearest("epoch", names), "epochs");
   EXPECT_EQ(nearest("devcie", names), "device");
+  EXPECT_EQ(nearest("DEVICE", names), "device");
   EXPECT_EQ(nearest("max-lr", names), "max_lr");
 }
 

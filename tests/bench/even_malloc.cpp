@@ -58,7 +58,7 @@ Block*& start_of(void* data) {
   return *reinterpret_cast<Block**>(static_cast<std::byte*>(data) - kHeader / 2);
 }
 
-size_t room_of(void* data) {
+size_t capacity_of(void* data) {
   Block* const block = start_of(data);
   const auto used = static_cast<std::byte*>(data) - reinterpret_cast<std::byte*>(block);
   return (size_t{1} << block->size_class) - static_cast<size_t>(used);
@@ -113,11 +113,11 @@ void* calloc(size_t count, size_t size) {
 
 void* realloc(void* data, size_t size) {
   if (data == nullptr) return malloc(size);
-  const size_t room = room_of(data);
-  if (size <= room) return data;
+  const size_t capacity = capacity_of(data);
+  if (size <= capacity) return data;
   void* const larger = malloc(size);
   if (larger == nullptr) return nullptr;
-  std::memcpy(larger, data, room);
+  std::memcpy(larger, data, capacity);
   free(data);
   return larger;
 }
@@ -128,5 +128,5 @@ int posix_memalign(void** data, size_t alignment, size_t size) {
   *data = allocate(size, alignment);
   return *data == nullptr ? ENOMEM : 0;
 }
-size_t malloc_usable_size(void* data) { return data == nullptr ? 0 : room_of(data); }
+size_t malloc_usable_size(void* data) { return data == nullptr ? 0 : capacity_of(data); }
 }

@@ -23,7 +23,7 @@ EpochRow row(int64_t epoch) {
   return r;
 }
 
-// A fit of two epochs of `batches` steps as the Learner tells it.
+// A fit of two epochs of `batches` steps as the Learner reports it.
 std::string show(Progress::Style style, int64_t batches) {
   std::ostringstream out;
   Progress progress(out, style);

@@ -129,7 +129,7 @@ TEST_F(Corruption, TruncationsAndSplicesAreDetectedAndTheTensorOrFileNamed) {
                                                 : read_file(dir_ / "older" / file);
     const std::string damaged = spliced(whole, other, random);
     const std::string part = part_with(file, whole, damaged);
-    const bool foreign = damaged == other;  // whole, so only its content can tell
+    const bool foreign = damaged == other;  // whole, so only its content can show it
     const std::set<std::string> expected =
         foreign ? std::set<std::string>() : parts_of(file, whole, damaged);
     ASSERT_TRUE(expected.empty() ? is_named(part) : expected.contains(part))

@@ -265,7 +265,8 @@ TEST(Cli, OutOfMemorySaysWhatHeldTheMemoryAndWhichLineToChange) {
   EXPECT_EQ(run.status, 3) << run.out;
   for (const std::string text :
        {"out of memory on cpu in phase forward: asked for ", " of a budget of 1 MiB\n",
-        " in 1 block: parameters, ", "instead of 32 would have fitted up to here, by a linear ",
+        " in 1 block: parameters, ",
+        "instead of 32 would have fitted up to this allocation, by a linear ",
         "\nchange micro_batch at command line\n",
         "by the plan, phase 'only' fits with a batch of "})
     EXPECT_NE(run.err.find(text), std::string::npos) << text << "\n" << run.err;

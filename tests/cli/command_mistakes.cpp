@@ -102,8 +102,8 @@ std::vector<Mistake> mistakes_on_the_command_line() {
        .pieces =
            {"no key of a recipe or sweep and no entry is named 'lstmm' (did you mean \"lstm\"?)"}},
       {.name = "KindToExplain",
-       .arguments = {"explain", "pruner"},
-       .pieces = {"'pruner' is a kind of entries: `tare ls pruners` lists them"}},
+       .arguments = {"explain", "pruners"},
+       .pieces = {"'pruners' is a kind of entries: `tare ls pruners` lists them"}},
       {.name = "MemoryTraceIntoAFile",
        .arguments = {"run", "tiny.yaml", "--record-memory", "tiny.yaml"},
        .pieces = {"--record-memory must name a folder, and 'tiny.yaml' is a file"}},

@@ -273,7 +273,7 @@ TEST_F(CardMistakes, ASweepPassesOverACardWithoutMemory) {
   EXPECT_THAT(expect(0, {"sweep", "run", "sweep.yaml"}).out, HasSubstr("6 complete, 0 failed"));
 }
 
-// 1 GiB has room for two runs with the context that was measured, 100 MiB, and for one with 600
+// 1 GiB holds two runs with the context that was measured, 100 MiB, and for one with 600
 // MiB.
 TEST_F(CardMistakes, ASweepPlacesRunsByTheContextThatARunHasMeasured) {
   const Variables one(

@@ -28,6 +28,7 @@ namespace {
 
 using cli::EntryKind;
 using cli::NamedEntry;
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -218,6 +219,12 @@ TEST(Entries, KeysOfASweepAreExplainedToo) {
               StartsWith("trials (of a sweep)\n  meaning  runs at most"));
   EXPECT_THAT(*cli::entry_explanation("pruner.min_resource", 200), HasSubstr("default  auto\n"));
   EXPECT_THROW((void)cli::entry_explanation("trails", 80), ConfigError) << "trials is nearer";
+  EXPECT_THAT(*cli::entry_explanation("on_failure", 80),
+              AllOf(HasSubstr("on_failure.max_retries (of a sweep)"), HasSubstr("max_failed")));
+  EXPECT_THAT(*cli::entry_explanation("pruner", 80), HasSubstr("pruner.type (of a sweep)"));
+  EXPECT_THAT(*cli::entry_explanation("method", 80), HasSubstr("method (of a sweep)"));
+  EXPECT_THAT(*cli::entry_explanation("metric.goal", 80), HasSubstr("goal: minimize"));
+  EXPECT_THAT(*cli::sweep_key_explanation("seed", 80), HasSubstr("seed of the draws"));
 }
 
 TEST(Entries, OfTextsTakeNoOptionsOfImages) {

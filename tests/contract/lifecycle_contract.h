@@ -189,15 +189,15 @@ TYPED_TEST_P(LifecycleContract, AFitThatDoesNotFitEqualsOneInMicroBatches) {
   const auto size = std::make_shared<Size>();
   auto l = this->learner(width, {.callbacks = {size}});
   this->backend_->reclaim();
-  const int64_t room = (half.needed_bytes + whole.needed_bytes) / 2;
-  this->backend_->set_budget(this->usage().reserved_bytes + room);
+  const int64_t allowed = (half.needed_bytes + whole.needed_bytes) / 2;
+  this->backend_->set_budget(this->usage().reserved_bytes + allowed);
   const auto adapted = this->train(*l);
   this->backend_->set_budget({});
   ASSERT_GE(size->changes, 1);
   // Libraries of a card keep workspaces of their own, so the first smaller size may be too large.
   ASSERT_LE(size->changes, TypeParam::device().is_cpu() ? 1 : 2);
   ASSERT_LT(size->samples, 16);
-  EXPECT_LE(adapted.peak_bytes, room);
+  EXPECT_LE(adapted.peak_bytes, allowed);
   this->expect_same(adapted, this->train(*this->learner(width, {.micro_batch = size->samples})));
   this->data_ = small;
 }

@@ -70,9 +70,9 @@ EXPORTED int nvmlDeviceGetTemperature(void* card, int sensor, unsigned* degrees)
 EXPORTED int nvmlDeviceGetComputeRunningProcesses_v3(void* card, unsigned* count,
                                                      ProcessInfo* list) {
   const unsigned here = card == &cards[0] ? 2 : kMany;
-  const unsigned room = *count;
+  const unsigned capacity = *count;
   *count = here;
-  if (room < here) return kInsufficientSize;
+  if (capacity < here) return kInsufficientSize;
   const char* const real = std::getenv("TARE_FAKE_PROCESS");
   for (unsigned i = 0; i < here; ++i)
     list[i] = {4'000'000'000U + i, (i + 1ULL) << 20, 0, 0};  // no process has such a number

@@ -45,17 +45,17 @@ int give(int place, void** result) {
 }
 
 struct List {
-  ProcessInfo* room;
+  ProcessInfo* buffer;
   unsigned here, size;
   unsigned long long used;
 };
-List processes(int place, ProcessInfo* room, unsigned size) {
-  List list{room, 0, size, 0};
+List processes(int place, ProcessInfo* buffer, unsigned size) {
+  List list{buffer, 0, size, 0};
   for_each_process(
       place,
       [](pid_t process, size_t bytes, void* data) {
         auto& l = *static_cast<List*>(data);
-        if (l.here < l.size) l.room[l.here] = {static_cast<unsigned>(process), bytes, 0, 0};
+        if (l.here < l.size) l.buffer[l.here] = {static_cast<unsigned>(process), bytes, 0, 0};
         ++l.here;
         l.used += bytes;
       },

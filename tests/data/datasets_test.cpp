@@ -127,6 +127,12 @@ TEST_F(Datasets, TheNetworkIsTriedAndWarnedOfOncePerProcess) {
   const ScopedVariable home("TARE_HOME", (folder_ / "another").string());
   const ScopedVariable offline("TARE_OFFLINE", "1");
   EXPECT_THAT(warned(), HasSubstr("TARE_OFFLINE is set"));
+  try {
+    (void)datasets::make({.name = "mnist10k"});
+    ADD_FAILURE() << "there are no files";
+  } catch (const IoError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("not downloaded (TARE_OFFLINE is set)"));
+  }
   EXPECT_FALSE(std::filesystem::exists(folder_ / "tried"));
 }
 

@@ -334,7 +334,7 @@ TEST_F(ForkTest, WhatHoldsMemoryIsInTheRunsLog) {
   EXPECT_THAT(text("furcate.log").substr(before), Not(HasSubstr("mem_trace")));
 }
 
-// The stand-in for NVIDIA's library has three cards, and tells the memory of one.
+// The stand-in for NVIDIA's library has three cards, and knows the memory of one.
 TEST_F(ForkTest, ARunUsesACardOfTheIndicesThatHasMemoryLeft) {
   meta_ = "{}";
   const ScopedVariable gpus("TARE_TEST_GPUS", "1");

@@ -1,4 +1,4 @@
-// Supports the fuzz targets. A target tells libFuzzer of a broken promise by ending the process.
+// Supports the fuzz targets. A target reports a broken promise to libFuzzer by ending the process.
 #pragma once
 
 #include <fcntl.h>

@@ -186,5 +186,35 @@ TEST(Summary, MarksModulesThatTheForwardDoesNotReach) {
   EXPECT_THAT(whole, ::testing::Not(::testing::HasSubstr("?")));
 }
 
+/// Two inputs, each with a layer of its own.
+struct PairNetImpl : torch::nn::Module {
+  torch::Tensor forward(const torch::Tensor& x, const torch::Tensor& table) {
+    return head(x) + side(table);
+  }
+  torch::nn::Linear head = register_module("head", torch::nn::Linear(kFeatures, kClasses));
+  torch::nn::Linear side = register_module("side", torch::nn::Linear(2, kClasses));
+};
+TORCH_MODULE(PairNet);
+
+TEST(Summary, ShowsEveryInputAndWhatATaskComputes) {
+  const TempDir folder;
+  Batch pairs;
+  pairs.inputs = {{"row", torch::randn({20, kFeatures})}, {"table", torch::randn({20, 2})}};
+  pairs.targets = {{"class", torch::zeros({20}, torch::kLong)}};
+  const DatasetPtr data = tensor_dataset(pairs.inputs, pairs.targets);
+  const std::string plain = Learner(PairNet(), {.train = data}, quiet(folder)).summary();
+  EXPECT_THAT(plain, ::testing::HasSubstr("sample row [8], table [2], batch "));
+  EXPECT_THAT(plain, ::testing::ContainsRegex("side +[^ ]+ [^ ]+ +.1,3. "));
+  LearnerOptions options = quiet(folder);
+  PairNet net;
+  options.task.step = [net](Model&, const Batch& batch) mutable {
+    const auto out = net->head(batch.inputs[0].tensor);
+    return StepResult{torch::nn::functional::cross_entropy(out, batch.target()), {out}};
+  };
+  const std::string task = Learner(net, {.train = data}, options).summary();
+  EXPECT_THAT(task, ::testing::ContainsRegex("head +[^ ]+ [^ ]+ +.1,3. "));
+  EXPECT_THAT(task, ::testing::ContainsRegex("side +[^ ]+ [^ ]+ +\\? "));
+}
+
 }  // namespace
 }  // namespace tare::testing

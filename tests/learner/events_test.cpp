@@ -7,7 +7,7 @@
 namespace tare::testing {
 namespace {
 
-// Writes down every event, answers what a test wants, throws where it is told to.
+// Writes down every event, answers what a test wants, throws where a test wants it.
 struct Spy final : Callback {
   [[nodiscard]] std::string name() const override { return "spy"; }
   Action note(Event event) {

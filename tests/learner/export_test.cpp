@@ -17,7 +17,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-/// Bright and dark pictures, which a mlp tells apart at once.
+/// Bright and dark pictures, which an mlp separates at once.
 DatasetPtr shades(int64_t side, std::vector<std::string> labels, bool inverted = false) {
   const auto target = torch::arange(32) % 2;
   const auto level = inverted ? 1 - target : target;

@@ -100,13 +100,13 @@ TEST(LastBatch, TheSearchForItChangesNothing) {
   Learner searched(make_net(), split_points(kOneOver), quiet(folder));
   LearnerOptions options = quiet(folder);
   options.drop_last = true;
-  Learner told(make_net(), split_points(kOneOver), options);
+  Learner given(make_net(), split_points(kOneOver), options);
   torch::manual_seed(4);
   (void)searched.fit(1);
   const State found = capture(searched);
   torch::manual_seed(4);
-  (void)told.fit(1);
-  EXPECT_TRUE(found == capture(told));
+  (void)given.fit(1);
+  EXPECT_TRUE(found == capture(given));
 }
 
 TEST(LastBatch, IsPlannedAsItIsRun) {

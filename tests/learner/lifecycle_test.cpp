@@ -150,6 +150,28 @@ TEST(Destroy, NamesWhatAFunctionStillHolds) {
       << report.str();
 }
 
+/// A loss whose account() fails.
+struct UncountableLoss {
+  torch::Tensor operator()(const torch::Tensor& output, const torch::Tensor& target) const {
+    return torch::nn::functional::cross_entropy(output, target);
+  }
+  void account(Ledger&) const { throw std::runtime_error("no account"); }
+};
+
+TEST(Destroy, ReleasesEverythingWhereAnAccountFails) {
+  const TempDir folder;
+  const int64_t bytes = tracked();
+  LearnerOptions options = quiet(folder);
+  options.loss = Loss(std::make_shared<UncountableLoss>());
+  Learner learner(make_net(), split_points(), options);
+  options = {};
+  ::testing::internal::CaptureStderr();
+  EXPECT_NO_THROW(learner.destroy());
+  EXPECT_NE(::testing::internal::GetCapturedStderr().find("no account"), std::string::npos);
+  EXPECT_TRUE(learner.destroyed());
+  EXPECT_EQ(tracked(), bytes);
+}
+
 TEST(Destroy, DoesNotNamePredictionsAsHeld) {
   const TempDir folder;
   Learner learner(make_net(), split_points(), quiet(folder));

@@ -172,16 +172,16 @@ TEST_P(MicroBatchUnderABudget, TheLargestThatFitsIsFound) {
   ASSERT_GT(most, least);
   std::mt19937_64 random(7);
   for (int i = 0; i < reduced(12, 50); ++i) {
-    const int64_t room = std::uniform_int_distribution<int64_t>(least, most)(random);
+    const int64_t allowed = std::uniform_int_distribution<int64_t>(least, most)(random);
     int64_t expected = fixed.begin()->first;
     for (const auto& [size, outcome] : fixed)
-      if (outcome.peak_bytes <= room) expected = size;
-    const Outcome outcome = run({}, 0, room);
+      if (outcome.peak_bytes <= allowed) expected = size;
+    const Outcome outcome = run({}, 0, allowed);
     const int64_t found = outcome.last_size();
     const auto parts = [](int64_t size) { return (kBatch + size - 1) / size; };
-    ASSERT_EQ(parts(found), parts(expected)) << "with " << room << " bytes";
-    EXPECT_LE(outcome.peak_bytes, room);
-    EXPECT_TRUE(outcome == fixed.at(found)) << "with " << room << " bytes";
+    ASSERT_EQ(parts(found), parts(expected)) << "with " << allowed << " bytes";
+    EXPECT_LE(outcome.peak_bytes, allowed);
+    EXPECT_TRUE(outcome == fixed.at(found)) << "with " << allowed << " bytes";
   }
 }
 

@@ -17,7 +17,7 @@
 namespace tare::testing {
 namespace {
 
-// Saves once, in the event and at the step that it is told.
+// Saves once, in the event and at the step that it is given.
 struct SaveAt final : Callback {
   SaveAt(int64_t s, bool at_epoch_end) : step(s), at_epoch(at_epoch_end) {}
   [[nodiscard]] std::string name() const override { return "save_at"; }

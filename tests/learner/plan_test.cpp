@@ -235,7 +235,7 @@ TEST(LearnerPlan, DoesNotFitWhereOneConvolutionOfTwoImagesIsRefusedMemory) {
   EXPECT_GE(plan.peak_bytes, 8 * kMiB);
   EXPECT_EQ(plan.largest_batch, 0);
   EXPECT_THAT(plan.str(), HasSubstr("the scratch of one operator, at least; does not fit"));
-  EXPECT_EQ(elsewhere.method, "none") << "this host has too little to tell";
+  EXPECT_EQ(elsewhere.method, "none") << "this host has too little memory for a prediction";
   EXPECT_EQ(learner.plan().method, "meta");
 }
 

@@ -150,14 +150,14 @@ TEST(RecomputeAuto, TakesAsFewBlocksAsTheBudgetAsksFor) {
   options.batch = 32;
   options.micro_batch = 32;  // nothing else may help
   options.workers = 0;
-  const auto fit = [&](const std::vector<std::string>& recompute, std::optional<int64_t> room) {
+  const auto fit = [&](const std::vector<std::string>& recompute, std::optional<int64_t> allowed) {
     options.recompute = recompute;
     Learner learner(resnet(), images(), options);
     learner.optimizer().prepare();
     learner.purge(false);
     const memory::PeakScope peak(c10::kCPU);
     std::optional<BudgetScope> budget;
-    if (room) budget.emplace(*room);
+    if (allowed) budget.emplace(*allowed);
     learner.fit(1);
     int64_t blocks = 0;
     for (const auto& name : learner.model().blocks())
@@ -167,10 +167,10 @@ TEST(RecomputeAuto, TakesAsFewBlocksAsTheBudgetAsksFor) {
   const auto kept = fit({}, {}), all = fit({"all"}, {});
   ASSERT_LT(all.first, kept.first);
   EXPECT_EQ(fit({"auto"}, {}).second, 0) << "without a budget";
-  const int64_t room = (kept.first + all.first) / 2;
-  const auto some = fit({"auto"}, room);
+  const int64_t allowed = (kept.first + all.first) / 2;
+  const auto some = fit({"auto"}, allowed);
   EXPECT_GT(some.second, 0);
-  EXPECT_LE(some.first, room);
+  EXPECT_LE(some.first, allowed);
 }
 
 TEST(RecomputeAuto, LeavesTheRestToMicroBatches) {
@@ -179,21 +179,21 @@ TEST(RecomputeAuto, LeavesTheRestToMicroBatches) {
   options.batch = 32;
   options.workers = 0;
   options.metrics = {};
-  const auto fit = [&](const std::vector<std::string>& recompute, std::optional<int64_t> room) {
+  const auto fit = [&](const std::vector<std::string>& recompute, std::optional<int64_t> allowed) {
     options.recompute = recompute;
     Learner learner(resnet(), images(), options);
     learner.optimizer().prepare();
     torch::manual_seed(5);
     const memory::PeakScope peak(c10::kCPU);
     std::optional<BudgetScope> budget;
-    if (room) budget.emplace(*room);
+    if (allowed) budget.emplace(*allowed);
     learner.fit(1);
     return std::pair(peak.peak_above_start_bytes(), capture(learner));
   };
   const auto all = fit({"all"}, {});
-  const int64_t room = all.first * 2 / 3;
-  const auto named = fit({"all"}, room), chosen = fit({"auto"}, room);
-  EXPECT_LE(chosen.first, room);
+  const int64_t allowed = all.first * 2 / 3;
+  const auto named = fit({"all"}, allowed), chosen = fit({"auto"}, allowed);
+  EXPECT_LE(chosen.first, allowed);
   EXPECT_EQ(chosen.second, named.second) << "the micro-batches were planned for other blocks";
 }
 

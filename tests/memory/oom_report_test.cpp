@@ -75,8 +75,9 @@ TEST(OutOfMemoryReport, SaysWhatHeldTheMemory) {
               HasSubstr("out of memory on cpu in phase forward: asked for 5.9 KiB beside the "));
   EXPECT_THAT(text, HasSubstr(" of a budget of "));
   EXPECT_THAT(text, HasSubstr("2 KiB in 1 block: parameters, weight\n"));
-  EXPECT_THAT(text, HasSubstr("batch 7 instead of 10 would have fitted up to here, by a linear "
-                              "estimate\n"));
+  EXPECT_THAT(
+      text, HasSubstr("batch 7 instead of 10 would have fitted up to this allocation, by a linear "
+                      "estimate\n"));
 }
 
 TEST(OutOfMemoryReport, NamesTheLinesOfHolders) {
@@ -110,8 +111,9 @@ TEST(OutOfMemoryReport, EndsTheErrorsMessageWithItsAdvice) {
     bytes_of(2000);
     FAIL();
   } catch (const OutOfMemory& error) {
-    EXPECT_EQ(error.advice(),
-              "batch 5 instead of 10 would have fitted up to here, by a linear estimate");
+    EXPECT_EQ(
+        error.advice(),
+        "batch 5 instead of 10 would have fitted up to this allocation, by a linear estimate");
   }
 }
 
@@ -124,7 +126,7 @@ TEST(OutOfMemoryReport, NamesThePartsOfABatch) {
   ASSERT_TRUE(report);
   EXPECT_EQ(report->workload.setting, "micro_batch");
   EXPECT_EQ(report->advice(),
-            "micro-batches of 5 instead of 10 would have fitted up to here, by a "
+            "micro-batches of 5 instead of 10 would have fitted up to this allocation, by a "
             "linear estimate");
   EXPECT_THAT(report_of(100'000'000)->advice(), HasSubstr("not even micro-batches of 1 instead"));
 }

@@ -73,9 +73,9 @@ TEST(LearnerOptionsOfARecipe, EveryOptionIsAKeyOrHasAReason) {
                                     {&optimizers, function, function},
                                     {&seed},
                                     {&workers},
-                                    {&shuffle, "", "a recipe trains in a new order in each epoch"},
+                                    {&shuffle},
                                     {&drop_last},
-                                    {&stop_on_nan, "", "the run has a check that names the phase"},
+                                    {&stop_on_nan},
                                     {&folder, "", hidden + ": the folder of all runs"},
                                     {&callbacks, function, hidden + ", with names"},
                                     {&task, function, function},
@@ -106,6 +106,8 @@ TEST(LearnerOptionsOfARecipe, HaveTheValueOfEveryKey) {
       {"seed", "7"},
       {"workers", "3"},
       {"drop_last", "true"},
+      {"shuffle", "false"},
+      {"stop_on_nan", "false"},
       {"folder", "elsewhere"}};
   std::set<std::string> common;
   const auto of_learner = config::field_names<LearnerOptions>();

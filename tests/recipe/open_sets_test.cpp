@@ -28,7 +28,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-/// Two classes that the sign of the first feature tells apart.
+/// Two classes that the sign of the first feature separates.
 datasets::Found signs(const DataOptions& options, bool) {
   auto generator = at::detail::createCPUGenerator(static_cast<uint64_t>(options.seed));
   const int64_t count = options.count > 0 ? options.count : 128;

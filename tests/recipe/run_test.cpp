@@ -12,6 +12,7 @@
 #include <numeric>
 #include <sstream>
 
+#include "recipe/own_data.h"
 #include "recipe/tiny.h"
 #include "tare/base/error.h"
 #include "tare/base/io.h"
@@ -292,6 +293,20 @@ TEST(Run, WeightsOfABundleSayWhatElseOfItDoesNotApply) {
   recipe.data.transforms = {};
   EXPECT_THAT(warnings(), AllOf(HasSubstr("the weights alone are taken from the bundle"),
                                 HasSubstr("normalise"), HasSubstr("gives none")));
+}
+
+TEST(Run, WarnsOfAPhaseWhoseDataHaveFewerClassesThanTheModel) {
+  const TempDir folder;
+  write_png_folder(folder / "pictures", 160);
+  for (const char* digit : {"3", "4", "5", "6", "7", "8", "9"})
+    std::filesystem::remove_all(folder / "pictures" / digit);
+  RecipeOptions recipe = tiny(folder);
+  recipe.phases[1].data =
+      DataOptions{.name = "png_folder", .folder = (folder / "pictures").string()};
+  ::testing::internal::CaptureStderr();
+  (void)run_recipe(recipe, {.dry_run = true});
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              HasSubstr("the data of head have 3 classes, and the model has 10 outputs"));
 }
 
 TEST(Run, WeightsThatDoNotFitSayWhatDoes) {

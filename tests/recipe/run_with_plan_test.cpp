@@ -113,8 +113,8 @@ TEST(RunWithPlan, HasAPlannedSizeForTheValidationToo) {
   const auto whole = plan_recipe(recipe, {.advice = false}).phases.at(0);
   for (const double share : {0.85, 0.7, 0.5, 0.3}) {
     const auto before = memory::backend(c10::kCPU).usage().allocated_bytes;
-    const auto room = static_cast<int64_t>(static_cast<double>(whole.peak_bytes) * share);
-    memory::set_host_budget(before + whole.start_bytes + room);
+    const auto allowed = static_cast<int64_t>(static_cast<double>(whole.peak_bytes) * share);
+    memory::set_host_budget(before + whole.start_bytes + allowed);
     const auto planned = plan_recipe(recipe, {.advice = false}).phases.at(0);
     const RunReport report = run_recipe(recipe, {.plan = true});
     memory::set_host_budget({});
@@ -122,7 +122,7 @@ TEST(RunWithPlan, HasAPlannedSizeForTheValidationToo) {
     EXPECT_GE(planned.largest_validation_micro_batch, planned.largest_micro_batch) << share;
     EXPECT_LE(planned.largest_validation_micro_batch, recipe.batch) << share;
     EXPECT_EQ(planned.micro_batch_peak_bytes, report.phases.at(0).peak_bytes) << share;
-    EXPECT_LE(report.phases.at(0).peak_bytes, room) << share;
+    EXPECT_LE(report.phases.at(0).peak_bytes, allowed) << share;
   }
 }
 
@@ -229,15 +229,15 @@ TEST(RunWithPlan, RecomputesAsFewBlocksAsTheBudgetAsksFor) {
   ASSERT_LT(all.peak_bytes, kept.peak_bytes);
   EXPECT_TRUE(unlimited.recompute.empty());
   const auto before = memory::backend(c10::kCPU).usage().allocated_bytes;
-  const int64_t room = (kept.peak_bytes + all.peak_bytes) / 2;
-  memory::set_host_budget(before + kept.start_bytes + room);
+  const int64_t allowed = (kept.peak_bytes + all.peak_bytes) / 2;
+  memory::set_host_budget(before + kept.start_bytes + allowed);
   std::ostringstream out;
   const RunReport report = run_recipe(recipe, {.out = &out, .plan = true});
   const auto chosen = plan_recipe(recipe, {.advice = false}).phases.at(0);
   memory::set_host_budget({});
   EXPECT_FALSE(chosen.recompute.empty());
   const PhaseReport& phase = report.phases.at(0);
-  EXPECT_LE(phase.peak_bytes, room);
+  EXPECT_LE(phase.peak_bytes, allowed);
   EXPECT_EQ(phase.micro_batch, 0);
   ASSERT_TRUE(phase.planned_peak_bytes);
   EXPECT_EQ(*phase.planned_peak_bytes, phase.peak_bytes);

@@ -77,9 +77,9 @@ std::vector<Golden> golden() {
   return all;
 }
 
-/// `count` runs of which parameter "told" decides the value and "other" is the same for all.
-SweepSummary told(size_t count) {
-  SweepSummary sweep{.parameters = {{.name = "told", .high = 1}, {.name = "other", .high = 1}}};
+/// `count` runs of which parameter "deciding" decides the value and "other" is the same for all.
+SweepSummary sweep_of(size_t count) {
+  SweepSummary sweep{.parameters = {{.name = "deciding", .high = 1}, {.name = "other", .high = 1}}};
   for (size_t i = 0; i < count; ++i) {
     const double x = static_cast<double>(i) / static_cast<double>(count);
     sweep.runs.push_back({.state = "COMPLETE", .values = {x, 0.5}, .value = x});
@@ -100,7 +100,7 @@ TEST(Importance, IsOptunas) {
 }
 
 TEST(Importance, IsOfTheParameterThatDecides) {
-  const Importance importance = importance_of(told(100));
+  const Importance importance = importance_of(sweep_of(100));
   EXPECT_TRUE(importance.differs);
   EXPECT_EQ(importance.runs, 100U);
   EXPECT_EQ(importance.best, 10U);
@@ -109,14 +109,14 @@ TEST(Importance, IsOfTheParameterThatDecides) {
 }
 
 TEST(Importance, DoesNotDependOnTheGoalsSign) {
-  SweepSummary sweep = told(50), turned = sweep;
+  SweepSummary sweep = sweep_of(50), turned = sweep;
   turned.maximize = true;
   for (auto& run : turned.runs) run.value *= -1;
   EXPECT_EQ(importance_of(sweep).shares, importance_of(turned).shares);
 }
 
 TEST(Importance, IsEqualWhereNothingDiffers) {
-  SweepSummary sweep = told(50);
+  SweepSummary sweep = sweep_of(50);
   for (auto& run : sweep.runs) run.value = 3;
   const Importance importance = importance_of(sweep);
   EXPECT_FALSE(importance.differs);
@@ -125,19 +125,19 @@ TEST(Importance, IsEqualWhereNothingDiffers) {
 }
 
 TEST(Importance, LooksOnlyAtCompleteRunsWithAValue) {
-  SweepSummary sweep = told(40);
+  SweepSummary sweep = sweep_of(40);
   sweep.runs[3].state = "PRUNED";
   sweep.runs[4].state = "FAIL";
   sweep.runs[5].value = NAN;
   sweep.runs[6].value = INFINITY;
   EXPECT_EQ(importance_of(sweep).runs, 36U);
-  EXPECT_EQ(importance_of(told(1)).best, 0U);
-  EXPECT_EQ(importance_of(told(0)).runs, 0U);
+  EXPECT_EQ(importance_of(sweep_of(1)).best, 0U);
+  EXPECT_EQ(importance_of(sweep_of(0)).runs, 0U);
   EXPECT_TRUE(importance_of({}).shares.empty());
 }
 
 TEST(Importance, WithstandsParametersThatCannotVary) {
-  SweepSummary sweep = told(40);
+  SweepSummary sweep = sweep_of(40);
   for (const SweepParameter& parameter :
        {SweepParameter{.low = 1, .high = 1}, SweepParameter{.low = NAN, .high = 1},
         SweepParameter{.low = -1, .high = 1, .logarithmic = true}, SweepParameter{.high = INFINITY},

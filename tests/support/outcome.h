@@ -11,25 +11,25 @@ namespace tare::testing {
 /// "FormatError: what()" of what `call` throws, or "accepted".
 template <class Call>
 std::string outcome_of(Call call) {
-  const auto told = [](const char* type, const Error& error) {
+  const auto described = [](const char* type, const Error& error) {
     return std::string(type) + ": " + error.what();
   };
   try {
     call();
   } catch (const ConfigError& error) {
-    return told("ConfigError", error);
+    return described("ConfigError", error);
   } catch (const StateError& error) {
-    return told("StateError", error);
+    return described("StateError", error);
   } catch (const ShapeError& error) {
-    return told("ShapeError", error);
+    return described("ShapeError", error);
   } catch (const DeviceError& error) {
-    return told("DeviceError", error);
+    return described("DeviceError", error);
   } catch (const DivergedError& error) {
-    return told("DivergedError", error);
+    return described("DivergedError", error);
   } catch (const IoError& error) {
-    return told("IoError", error);
+    return described("IoError", error);
   } catch (const FormatError& error) {
-    return told("FormatError", error);
+    return described("FormatError", error);
   } catch (const std::exception& error) {
     return std::string("another error: ") + error.what();
   }

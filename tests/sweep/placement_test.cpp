@@ -93,13 +93,13 @@ int64_t play(const std::vector<DeviceSlot>& devices, const std::vector<Job>& job
 
 /// No schedule is shorter: the work over all the memory, and the longest job.
 int64_t bound(const std::vector<DeviceSlot>& devices, const std::vector<Job>& jobs) {
-  int64_t room = 0, work = 0, longest = 0;
-  for (const auto& device : devices) room += device.total_bytes;
+  int64_t capacity = 0, work = 0, longest = 0;
+  for (const auto& device : devices) capacity += device.total_bytes;
   for (const auto& job : jobs) {
     work += job.bytes * job.time;
     longest = std::max(longest, job.time);
   }
-  return std::max(longest, (work + room - 1) / room);
+  return std::max(longest, (work + capacity - 1) / capacity);
 }
 
 TEST(Placement, FillsDevicesToWithinAThirdOfTheBest) {

@@ -45,7 +45,7 @@ void add_recurrent(Cases& each) {
   add_layers_of<nn::GRU>(each, "gru", nn::GRUOptions(12, 7));
   add_layers_of<nn::RNN>(each, "rnn", nn::RNNOptions(12, 7));
   add_layer<nn::RNN>(each, "rnn_relu", nn::RNNOptions(12, 7).nonlinearity(torch::kReLU));
-  // Small enough to be run as they are, and told from smaller ones.
+  // Small enough to be run as they are, and predicted from smaller ones.
   const std::vector<std::pair<int64_t, int64_t>> sizes{{1, 1},   {2, 64},  {17, 65},  {3, 100},
                                                        {70, 7},  {150, 3}, {600, 16}, {5, 130},
                                                        {4, 700}, {40, 256}};

@@ -173,8 +173,8 @@ class FormatError : public Error {
 /// and cuts text longer than `limit` bytes, ending it with "...".
 [[nodiscard]] std::string printable(std::string_view text, size_t limit = 200);
 
-/// Returns the candidate nearest to `name` by edit distance (at most a third of its length, or 2),
-/// or "".
+/// Returns the candidate nearest to `name` by edit distance without regard to case (at most a third
+/// of its length, or 2), or "".
 [[nodiscard]] std::string nearest(std::string_view name,
                                   const std::vector<std::string>& candidates);
 

@@ -284,15 +284,6 @@ std::vector<std::string> from_kind(const std::string& path) {
   return parts;
 }
 
-std::optional<std::string> explained_sweep_key(const std::string& path, size_t width) {
-  const auto text = std::ranges::find(sweep_texts(), path, &KeyText::path);
-  if (text == sweep_texts().end()) return std::nullopt;
-  return explanation({.path = path + " (of a sweep)",
-                      .meaning = text->meaning,
-                      .default_value = text->default_value == "-" ? "" : text->default_value},
-                     width);
-}
-
 /// Explains every entry of the name, or throws the ConfigError that names the nearest one. Unset:
 /// a key of a recipe is nearer.
 std::optional<std::string> explained_name(const std::vector<EntryKind>& kinds,
@@ -340,6 +331,23 @@ std::string option_name(const RecipeKey& option) {
   return option.path.substr(option.path.rfind('.') + 1);
 }
 
+std::optional<std::string> sweep_key_explanation(const std::string& path, size_t width) {
+  std::string text;
+  const auto add = [&](const KeyText& key) {
+    text += explanation({.path = key.path + " (of a sweep)",
+                         .meaning = key.meaning,
+                         .default_value = key.default_value == "-" ? "" : key.default_value},
+                        width);
+  };
+  for (const auto& key : sweep_texts())
+    if (key.path == path || key.path.starts_with(path + '.')) add(key);
+  const auto whole =
+      std::ranges::find(sweep_texts(), path.substr(0, path.rfind('.')), &KeyText::path);
+  if (text.empty() && whole != sweep_texts().end() && whole->default_value.starts_with('{'))
+    add(*whole);
+  return text.empty() ? std::nullopt : std::optional(text);
+}
+
 std::optional<std::string> entry_explanation(const std::string& path, size_t width) {
   const std::vector<std::string> parts = from_kind(path);
   if (parts.empty() || parts.size() > 3) return std::nullopt;
@@ -347,8 +355,8 @@ std::optional<std::string> entry_explanation(const std::string& path, size_t wid
   const EntryKind* kind = find_kind(kinds, parts[0]);
   if (kind != nullptr && parts.size() > 1)
     if (auto text = explained(*kind, parts, width)) return text;
-  if (kind == nullptr || parts.size() > 1)
-    if (auto text = explained_sweep_key(path, width)) return text;
+  if (kind == nullptr || parts.size() > 1 || kind->key == path)
+    if (auto text = sweep_key_explanation(path, width)) return text;
   return parts.size() == 1 ? explained_name(kinds, parts[0], width) : std::nullopt;
 }
 

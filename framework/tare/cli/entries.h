@@ -41,6 +41,11 @@ struct EntryKind {
 /// list them.
 [[nodiscard]] std::optional<std::string> entry_explanation(const std::string& path, size_t width);
 
+/// Returns what `tare explain` prints of a key of a sweep's file and of the keys below it,
+/// "on_failure", in lines of at most `width` columns; unset: there is none.
+[[nodiscard]] std::optional<std::string> sweep_key_explanation(const std::string& path,
+                                                               size_t width);
+
 /// docs/sweeps.md, as it was when the program was built.
 extern const char* const kSweepsPage;
 

@@ -157,10 +157,14 @@ Found digits(const DataOptions& o, bool network) {
 Found mnist10k(const DataOptions& o, bool network) {
   DigitsSource source =
       find_digits({.download = o.download && network, .count = 10, .warn = false});
-  if (!source.real)
+  if (!source.real) {
+    const std::string why =
+        o.download && network ? " and not downloaded (" + download_failure() + ")" : "";
     throw IoError("data.make", "mnist10k",
-                  "not found: run `tare data fetch mnist10k`, or set TARE_DATA_DIR to the folder "
-                  "of its files");
+                  "not found" + why +
+                      ": run `tare data fetch mnist10k`, or set TARE_DATA_DIR to the "
+                      "folder of its files");
+  }
   return {.description = std::move(source.description), .data = std::move(source.data)};
 }
 

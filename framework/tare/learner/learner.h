@@ -95,7 +95,7 @@ class Learner final : public Accountable, private LearnerView {
   /// Returns a table of the modules within `width` columns: the shapes of their tensors and of what
   /// they make of one sample, parameters, how many are trainable, bytes. With data it computes one
   /// sample of the training split, on the meta device for a model from the registry, which takes no
-  /// memory; nothing of the Learner changes.
+  /// memory; nothing of the Learner changes. A Task's `predict`, or else its `step`, is called.
   [[nodiscard]] std::string summary(size_t width = kAnyWidth) const;
 
   // ---- save

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tare/base/error.h"
+#include "tare/base/log.h"
 #include "tare/learner/learner.h"
 #include "tare/memory/backend.h"
 #include "tare/memory/call_site.h"
@@ -179,14 +180,35 @@ PurgeReport Learner::purge(const PurgeOptions& options) {
   return report;
 }
 
+namespace {
+
+/// Holds what a Learner's ledger has before it is destroyed, and the blocks that its fits made and
+/// no ledger has.
+struct Listed {
+  Ledger owned{};
+  std::vector<memory::LiveBlock> made{};
+};
+
+/// Lists nothing where a user's account() fails: what the Learner holds is released all the same.
+Listed list(const LearnerState& state) {
+  try {
+    return {state.ledger(), unlisted(state.device, state.born_after)};
+  } catch (const std::exception& error) {
+    log::warning("the tensors of a destroyed Learner are not listed: " +
+                 printable(error.what(), 400));
+  }
+  return {};
+}
+
+}  // namespace
+
 PurgeReport Learner::destroy() {
   PurgeReport report;
   if (!state_) return report;
   LearnerState& p = idle("learner.destroy");
   const c10::Device device = p.device;
   report.tracked_before = tracked(device);
-  const Ledger owned = ledger();
-  const auto made = unlisted(device, p.born_after);
+  const auto [owned, made] = list(p);
   state_.reset();
   at::autocast::clear_cache();
   memory::backend(device).reclaim();

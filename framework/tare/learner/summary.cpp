@@ -80,7 +80,7 @@ Shapes shapes_of_twin(const Model& model, const Batch& sample) {
   const GeneratorScope generators(c10::kCPU);
   const plan::MetaScope meta;
   Model twin = models::make(*model.spec());
-  return layer_shapes(twin, sample);
+  return layer_shapes(twin, [&] { (void)twin.forward(sample); });
 }
 
 /// Returns what `shapes` returns, or nothing, with a warning, where the forward fails.
@@ -137,17 +137,24 @@ std::string table(const Model& model, const std::string& setting, const Shapes& 
          (complete ? "" : line(kWhyNoOutput)) + line("layer groups: " + group_names(model));
 }
 
-/// Returns the shapes of the outputs of a Learner's modules for the first sample, [1, ...]. They
-/// are not known where the inputs that a Task gives its model are not.
-Shapes output_shapes(LearnerState& state) {
+/// Returns the shapes of the outputs of a Learner's modules for `sample`, a batch of one on the
+/// host. A Task is given the model itself, because its functions may hold others.
+Shapes output_shapes(LearnerState& state, Batch sample) {
   Model& model = state.model;
-  if (state.options.task || !model.has_forward()) return std::nullopt;
-  Batch sample = state.data.train->first_sample();
   return known_shapes([&]() -> Shapes {
-    if (model.spec()) return shapes_of_twin(model, on_meta(sample));
+    if (model.spec() && !state.options.task) return shapes_of_twin(model, on_meta(sample));
     state.to_device(sample);
-    return layer_shapes(model, sample);
+    return layer_shapes(model, [&] { (void)state.predict(sample); });
   });
+}
+
+/// Returns the shape of each input of one sample, behind its name where there are several.
+std::string sample_text(const Dataset& data, const Batch& sample) {
+  if (sample.inputs.size() == 1) return shape_text(data.sample_shape());
+  std::string text;
+  for (const auto& [name, tensor] : sample.inputs)
+    text += (text.empty() ? "" : ", ") + name + ' ' + shape_text(tensor.sizes().slice(1));
+  return text;
 }
 
 }  // namespace
@@ -174,9 +181,10 @@ std::string summary_line(const Model& model) {
 std::string Learner::summary(size_t width) const {
   LearnerState& p = state("learner.summary");
   if (!p.data.train) return table(p.model, "", std::nullopt, width);
-  const std::string setting = "sample " + shape_text(p.data.train->sample_shape()) + ", batch " +
+  const Batch sample = p.data.train->first_sample();
+  const std::string setting = "sample " + sample_text(*p.data.train, sample) + ", batch " +
                               std::to_string(p.options.batch) + ", on " + p.device.str() + '\n';
-  return table(p.model, setting, output_shapes(p), width);
+  return table(p.model, setting, output_shapes(p, sample), width);
 }
 
 }  // namespace tare

@@ -157,7 +157,7 @@ std::string OutOfMemoryReport::advice() const {
            " would have fitted, by a linear estimate; use a smaller model or more memory";
   }
   return what + std::to_string(*fitting_batch) + instead +
-         " would have fitted up to here, by a linear estimate";
+         " would have fitted up to this allocation, by a linear estimate";
 }
 
 std::string OutOfMemoryReport::str() const {

@@ -33,8 +33,8 @@ struct OutOfMemoryReport {
   /// to grow with the batch.
   std::optional<int64_t> fitting_batch{};
 
-  /// Returns "batch 12 instead of 32 would have fitted up to here, by a linear estimate", of parts
-  /// "micro-batches of 12 instead of 25"; empty without `fitting_batch`.
+  /// Returns "batch 12 instead of 32 would have fitted up to this allocation, by a linear
+  /// estimate", of parts "micro-batches of 12 instead of 25"; empty without `fitting_batch`.
   [[nodiscard]] std::string advice() const;
   /// Returns several lines with the five largest holders, ending with a newline.
   [[nodiscard]] std::string str() const;

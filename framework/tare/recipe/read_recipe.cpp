@@ -77,8 +77,6 @@ class Checker {
           Option{"task", given.task || !given.task.turns.empty()},
           Option{"batch", given.batch != standard.batch},
           Option{"folder", given.folder != standard.folder},
-          Option{"shuffle", given.shuffle != standard.shuffle},
-          Option{"stop_on_nan", given.stop_on_nan != standard.stop_on_nan},
           Option{"progress", given.progress != standard.progress}})
       if (option.given)
         fail({"learner", option.name}, "is not read from LearnerOptions in a recipe",

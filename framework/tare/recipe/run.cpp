@@ -283,8 +283,9 @@ class Runner {
   [[nodiscard]] std::vector<CallbackPtr> callbacks(size_t index) {
     const std::string phase = name_of(recipe_, index), best = recipe_.phases[index].best;
     const std::string where = recipe_.phases[index].name.empty() ? phase : "phase " + phase;
-    std::vector<CallbackPtr> all{
-        std::make_shared<StopOnNan>(StopOnNanOptions{.fail = true, .where = where})};
+    std::vector<CallbackPtr> all;
+    if (recipe_.learner.stop_on_nan)
+      all.push_back(std::make_shared<StopOnNan>(StopOnNanOptions{.fail = true, .where = where}));
     all.push_back(micro_batch_);
     const auto chosen = chosen_callbacks(index);
     all.insert(all.end(), chosen.begin(), chosen.end());

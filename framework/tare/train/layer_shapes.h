@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -15,10 +16,10 @@ namespace tare {
 [[nodiscard]] std::string module_of(const std::string& parameter);
 
 /// Returns the sizes of the result of the last operator that used a parameter of each submodule, by
-/// the submodule's name ("" for the model itself), in a forward of `sample`, a batch on the model's
-/// device. The forward is in evaluation mode and without gradients; random generators stay as they
-/// are. A module whose parameters no operator takes is skipped. Throws what the forward throws.
-[[nodiscard]] std::map<std::string, std::vector<int64_t>> layer_shapes(Model& model,
-                                                                       const Batch& sample);
+/// the submodule's name ("" for the model itself), in `forward`, which computes with the model. The
+/// model is in evaluation mode meanwhile, and nothing has gradients; random generators stay as they
+/// are. A module whose parameters no operator takes is skipped. Throws what `forward` throws.
+[[nodiscard]] std::map<std::string, std::vector<int64_t>> layer_shapes(
+    Model& model, const std::function<void()>& forward);
 
 }  // namespace tare
