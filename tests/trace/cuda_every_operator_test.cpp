@@ -6,6 +6,7 @@
 
 #include <iterator>
 #include <numeric>
+#include <set>
 #include <sstream>
 
 #include "contract/traits.h"
@@ -59,17 +60,23 @@ std::string planned_sizes(const Trace& trace) {
   const auto& card = *memory::backend(memory::CudaTraits::device()).traits().planner;
   std::string all;
   const auto add = [&](int64_t bytes) { all += bytes > 0 ? std::to_string(bytes) + ' ' : ""; };
-  size_t sum = 0;
+  size_t sum = 0, product = 0;
+  std::set<std::pair<bool, bool>> kept;  // in the backward, with a bias
   for (size_t i = 0; i <= trace.events.size(); ++i) {
     for (; sum < trace.sums.size() && trace.sums[sum].event == i; ++sum) {
       const auto [parts, semaphores] = buffers_of(trace.sums[sum], card.multiprocessors);
       add(parts);
       add(semaphores);
     }
-    if (trace.find(kFirstProduct) == i) add(card.workspace_bytes);
-    if (trace.find(kFirstLinear) == i) add(card.linear_workspace_bytes);
-    if (trace.find(kFirstProductBackward) == i) add(card.workspace_bytes);
-    if (trace.find(kFirstLinearBackward) == i) add(card.linear_workspace_bytes);
+    for (; product < trace.products.size() && trace.products[product].event == i; ++product) {
+      const auto [event, has_bias, backward] = trace.products[product];
+      if (!card.keeps_workspaces) {
+        add(has_bias ? card.linear_workspace_bytes : card.workspace_bytes);
+        continue;
+      }
+      if (kept.insert({backward, false}).second) add(card.workspace_bytes);
+      if (has_bias && kept.insert({backward, true}).second) add(card.linear_workspace_bytes);
+    }
     if (i < trace.events.size()) add(trace.events[i].bytes);
   }
   return all;
@@ -121,6 +128,7 @@ class OnCard : public Base {
 };
 using EmbeddingsOnCard = OnCard<::testing::Test>;
 using BatchNormsOnCard = OnCard<::testing::Test>;
+using GroupNormsOnCard = OnCard<::testing::Test>;
 using OperatorsOnCard = OnCard<::testing::TestWithParam<Case>>;
 
 TEST_P(OperatorsOnCard, AllocateAsPlanned) {
@@ -149,6 +157,7 @@ TEST_F(EmbeddingsOnCard, OfManyIndicesAllocateAsPlanned) {
                                                 {4096, 64, 16},
                                                 {5000, 256, 8},
                                                 {20000, 256, 8},
+                                                {100000, 255, 8},
                                                 {100000, 256, 8},
                                                 {100000, 50000, 8}}) {
     const auto work = [indices = indices, rows = rows, features = features] {
@@ -191,6 +200,43 @@ TEST_F(BatchNormsOnCard, AllocateAsPlanned) {
               const NormOfImages each{type, format, size, of_input, trains, frozen};
               expect_as_planned([&] { each.work(); });
             }
+}
+
+struct GroupNormOfImages {
+  at::MemoryFormat format;
+  std::vector<int64_t> sizes;
+  bool affine, of_input, frozen;
+
+  void work() const {
+    nn::GroupNorm norm(nn::GroupNormOptions(4, sizes[1]).affine(affine));
+    for (const at::Tensor& p : norm->parameters()) p.requires_grad_(!frozen);
+    const auto options = at::TensorOptions().memory_format(format);
+    const at::Tensor y = norm(torch::empty(sizes, options).requires_grad_(of_input));
+    if (y.requires_grad()) y.backward(torch::ones_like(y));
+  }
+};
+
+TEST_F(GroupNormsOnCard, AllocateAsPlanned) {
+  for (const std::vector<int64_t>& sizes : {std::vector<int64_t>{7, 12},
+                                            {7, 12, 3},
+                                            {7, 12, 1, 1},
+                                            {7, 12, 1, 3},
+                                            {1, 12, 3, 3},
+                                            {40, 64, 9, 9},
+                                            {2, 12, 2, 3, 3},
+                                            {2, 12, 1, 1, 1}})
+    for (const auto format : {at::MemoryFormat::Contiguous, at::MemoryFormat::ChannelsLast,
+                              at::MemoryFormat::ChannelsLast3d})
+      for (const bool affine : {false, true})
+        for (const bool of_input : {false, true})
+          for (const bool frozen : {false, true}) {
+            if (format == at::MemoryFormat::ChannelsLast && sizes.size() != 4) continue;
+            if (format == at::MemoryFormat::ChannelsLast3d && sizes.size() != 5) continue;
+            SCOPED_TRACE(::testing::Message() << at::IntArrayRef(sizes) << ' ' << format << ' '
+                                              << affine << of_input << frozen);
+            const GroupNormOfImages each{format, sizes, affine, of_input, frozen};
+            expect_as_planned([&] { each.work(); });
+          }
 }
 
 INSTANTIATE_TEST_SUITE_P(All, OperatorsOnCard, ::testing::ValuesIn(all_cases()),

@@ -105,6 +105,7 @@ class CudaBackend final : public memory::DeviceBackend {
             .cache = cache_settings(),
             .workspace_bytes = static_cast<int64_t>(at::cuda::getChosenWorkspaceSize()),
             .linear_workspace_bytes = static_cast<int64_t>(at::cuda::getCUDABlasLtWorkspaceSize()),
+            .keeps_workspaces = libtorch::keeps_workspaces(),
             .multiprocessors = multiprocessors_of(known),
             .capability = capability,
             .computes_bfloat16 = capability >= kAmpere}};

@@ -40,8 +40,9 @@ struct PlannerTarget {
   /// each tensor takes exactly its bytes.
   bool caches = false;
   CacheSettings cache{};        ///< of that allocator
-  int64_t workspace_bytes = 0;  ///< that cuBLAS takes from the allocator at its first product
-  int64_t linear_workspace_bytes = 0;  ///< that cublasLt takes at its first product with a bias
+  int64_t workspace_bytes = 0;         ///< that cuBLAS takes from the allocator for a product
+  int64_t linear_workspace_bytes = 0;  ///< that cublasLt takes for a product with a bias
+  bool keeps_workspaces = true;        ///< from the first product on; else each gives its own back
   Multiprocessors multiprocessors{};   ///< for the buffers of long sums
   int64_t capability = 0;              ///< CUDA: the compute capability, 10 x major + minor
   bool computes_bfloat16 = true;       ///< by instructions of its own

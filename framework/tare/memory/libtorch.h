@@ -12,6 +12,12 @@
 #include <memory>
 #include <utility>
 
+#if TORCH_VERSION_MINOR >= 15
+namespace at::cuda {
+TORCH_CUDA_CPP_API bool isCUDABlasWorkspaceCachingEnabled();
+}
+#endif
+
 namespace tare::libtorch {
 
 /// Returns a weak pointer to a node of autograd, which a std::shared_ptr holds up to LibTorch 2.12
@@ -40,5 +46,30 @@ inline constexpr c10::DeviceType kMetaAutocast = c10::DeviceType::IPU;
 
 /// Whether one_hot() finds the smallest and the greatest class at once.
 inline constexpr bool kOneHotFindsBoth = TORCH_VERSION_MINOR >= 15;
+
+/// Whether cuBLAS and cublasLt keep a workspace for each thread from the first product on. From
+/// 2.15 on each product takes one and gives it back, unless TORCH_CUBLAS_WORKSPACE_CACHE is 1.
+inline constexpr bool kKeepsWorkspaces = TORCH_VERSION_MINOR < 15;
+/// Whether the libraries keep their workspaces in this process. A program that calls it links
+/// LibTorch's CUDA library.
+inline bool keeps_workspaces() {
+#if TORCH_VERSION_MINOR >= 15
+  return at::cuda::isCUDABlasWorkspaceCachingEnabled();
+#else
+  return true;
+#endif
+}
+
+/// Whether a card keeps the seed and the offset of its generator on the card in memory-efficient
+/// attention without dropout.
+inline constexpr bool kAttentionHasSeeds = TORCH_VERSION_MINOR >= 15;
+/// Whether a card sorts the indices of an embedding by the bits that they have, eight at a time,
+/// and not by all 64.
+inline constexpr bool kSortsByUsedBits = TORCH_VERSION_MINOR >= 15;
+/// Whether a card lists the parts of each tensor in the norms of a list of tensors.
+inline constexpr bool kListNormsHaveParts = TORCH_VERSION_MINOR >= 15;
+/// Whether a card has a group norm for images whose channels lie innermost, and one for rows whose
+/// gradient needs no sums over pixels.
+inline constexpr bool kGroupNormHasTwoMoreKernels = TORCH_VERSION_MINOR >= 15;
 
 }  // namespace tare::libtorch

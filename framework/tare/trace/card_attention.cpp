@@ -19,6 +19,7 @@
 #include <tuple>
 #include <vector>
 
+#include "tare/memory/libtorch.h"
 #include "tare/trace/blocks.h"
 #include "tare/trace/recording.h"
 
@@ -39,15 +40,20 @@ bool has_little_memory(int64_t capability) { return capability > kAmpere && capa
 using Four = std::tuple<Tensor, Tensor, Tensor, Tensor>;
 
 /// Returns the result, per query the logarithm of the sum of exponentials where a backward needs
-/// it, and no state of the generator, which is on the host.
+/// it, and the state of the generator, which is on the host with dropout.
 Four efficient(const Tensor& query, const Tensor&, const Tensor& value, const Mask&, bool with_sums,
-               double, bool, std::optional<double>) {
+               double dropout, bool, std::optional<double>) {
   const int64_t batch = query.size(0), heads = query.size(1), time = query.size(2);
+  Tensor seed, offset;
+  if (libtorch::kAttentionHasSeeds && dropout == 0) {
+    seed = at::empty({}, query.options().dtype(at::kLong));
+    offset = at::empty_like(seed);
+  }
   const Tensor result = by_time(query, {batch, heads, time, value.size(3)});
   const Tensor sums = fresh_sums({batch, heads, with_sums ? rounded_up(time, 32) : 0}, query);
   const bool adds_up = is_half(query.scalar_type()) && value.size(3) > 128;
   const auto added_up = hold(adds_up ? bytes_of(result.numel(), at::kFloat) : 0);
-  return {result, sums, Tensor(), Tensor()};
+  return {result, sums, seed, offset};
 }
 
 /// The bytes in which the blocks of the gradients are added up: those of the queries, and of the

@@ -93,17 +93,15 @@ Tensor gru_cell(const Tensor& input, const Tensor& hidden, const Tensor& input_w
   });
 }
 
-/// Channels that come last stay so on the host only.
 Tensor group_norm(const Tensor& input, int64_t groups, const std::optional<Tensor>& weight,
                   const std::optional<Tensor>& bias, double eps, bool cudnn) {
   if (!planning()) return at::native::group_norm(input, groups, weight, bias, eps, cudnn);
   const bool needs_grad = input.requires_grad() && at::GradMode::is_enabled();
-  const auto format = for_card() ? at::MemoryFormat::Contiguous : input.suggest_memory_format();
   if (needs_grad && !for_card() && input.suggest_memory_format() != at::MemoryFormat::Contiguous)
     throw NotPlannable("aten::group_norm", "is not known with channels last in a backward pass",
                        "plan with contiguous()");
   const int64_t samples = input.size(0), channels = input.size(1);
-  const Tensor dense = input.contiguous(format);
+  const Tensor dense = input.contiguous(group_norm_format(input));
   return std::get<0>(at::native_group_norm(
       dense, weight && weight->defined() ? std::optional(weight->contiguous()) : std::nullopt,
       bias && bias->defined() ? std::optional(bias->contiguous()) : std::nullopt, samples, channels,
@@ -155,6 +153,11 @@ Tensor log_softmax(const Tensor& input, int64_t dim, std::optional<c10::ScalarTy
 }
 
 }  // namespace
+
+at::MemoryFormat group_norm_format(const Tensor& input) {
+  const bool keeps = !for_card() || libtorch::kGroupNormHasTwoMoreKernels;
+  return keeps ? input.suggest_memory_format() : at::MemoryFormat::Contiguous;
+}
 
 void register_composites() {
   static Immortal<torch::Library> library(

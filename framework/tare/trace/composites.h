@@ -21,6 +21,10 @@ void register_composites();
 /// Adds LSTM, GRU and RNN; defined in recurrent.cpp.
 void add_recurrent_composites(torch::Library& library);
 
+/// Returns the layout in which a group norm takes its input: on the host that of the input, and on
+/// a card the standard one unless its LibTorch has a kernel for channels that lie innermost.
+at::MemoryFormat group_norm_format(const at::Tensor& input);
+
 /// Computes scaled_dot_product_attention as the host does or, in a recording for a card, CUDA.
 at::Tensor planned_attention(const at::Tensor& query, const at::Tensor& key,
                              const at::Tensor& value, const std::optional<at::Tensor>& mask,

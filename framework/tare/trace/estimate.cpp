@@ -2,7 +2,6 @@
 #include "tare/trace/estimate.h"
 
 #include <algorithm>
-#include <array>
 #include <optional>
 #include <unordered_map>
 #include <vector>
@@ -87,24 +86,11 @@ std::string place_of(const Trace& trace, const Event& event) {
   return op.empty() ? phase : phase + ", " + op;
 }
 
-/// Memory that a library of a card takes from the allocator at its first use, and keeps.
-struct LibraryWorkspace {
-  std::optional<size_t> event{};  // how many events of the trace come before
-  int64_t bytes = 0;
-  int64_t block = 0;  // a number that no block of a trace has
-};
-
 /// Plays events [0, end) and keeps what is alive.
 class Player {
  public:
   Player(const Trace& trace, const Target& target)
-      : trace_(trace),
-        target_(target),
-        memory_(target),
-        workspaces_{{{trace.find(kFirstProduct), target.workspace_bytes, -1},
-                     {trace.find(kFirstLinear), target.linear_workspace_bytes, -2},
-                     {trace.find(kFirstProductBackward), target.workspace_bytes, -3},
-                     {trace.find(kFirstLinearBackward), target.linear_workspace_bytes, -4}}} {}
+      : trace_(trace), target_(target), memory_(target) {}
 
   /// Plays the trace back; returns false if the target refuses a request.
   [[nodiscard]] bool play(size_t index) {
@@ -112,11 +98,9 @@ class Player {
     buffers_ = 0;
     for (; next_sum_ < trace_.sums.size() && trace_.sums[next_sum_].event <= index; ++next_sum_)
       if (!add_up(trace_.sums[next_sum_])) return false;
-    for (const LibraryWorkspace& own : workspaces_) {
-      if (own.event != index || own.bytes == 0) continue;
-      if (!memory_.allocate(own.block, own.bytes)) return false;
-      held_.push_back(own.block);
-    }
+    for (; next_product_ < trace_.products.size() && trace_.products[next_product_].event <= index;
+         ++next_product_)
+      if (!multiply(trace_.products[next_product_])) return false;
     if (event.bytes > 0) {
       births_[event.block] = index;
     } else {
@@ -135,12 +119,11 @@ class Player {
     return bytes;
   }
   [[nodiscard]] const Allocator& memory() const { return memory_; }
-  /// Returns the bytes that sums took before the last event, and gave back.
+  /// Returns the bytes that sums and products took before the last event, and gave back.
   [[nodiscard]] int64_t buffers() const { return buffers_; }
 
  private:
   bool add_up(const CardSum& sum) {
-    constexpr int64_t kParts = -5, kSemaphores = -6;  // numbers that no block of a trace has
     const auto [parts, semaphores] = buffers_of(sum, target_.multiprocessors);
     if (parts == 0) return true;
     const int64_t before = memory_.allocated();
@@ -150,13 +133,37 @@ class Player {
     return memory_.apply({.block = kSemaphores}) && memory_.apply({.block = kParts});
   }
 
+  /// Takes the workspaces of a product, which a library keeps for each thread, or gives back.
+  bool multiply(const CardProduct& product) {
+    if (target_.keeps_workspaces) {
+      const int64_t block = product.backward ? kWorkspaceBackward : kWorkspace;
+      return keep(block, target_.workspace_bytes) &&
+             (!product.has_bias || keep(block + 1, target_.linear_workspace_bytes));
+    }
+    const int64_t bytes =
+        product.has_bias ? target_.linear_workspace_bytes : target_.workspace_bytes;
+    if (bytes == 0) return true;
+    const int64_t before = memory_.allocated();
+    if (!memory_.allocate(kWorkspace, bytes)) return false;
+    buffers_ = std::max(buffers_, memory_.allocated() - before);
+    return memory_.apply({.block = kWorkspace});
+  }
+  bool keep(int64_t block, int64_t bytes) {
+    if (bytes == 0 || std::ranges::find(held_, block) != held_.end()) return true;
+    if (!memory_.allocate(block, bytes)) return false;
+    held_.push_back(block);
+    return true;
+  }
+
+  // Numbers that no block of a trace has; that of cublasLt's workspace is one higher.
+  static constexpr int64_t kWorkspace = -2, kWorkspaceBackward = -4, kParts = -5, kSemaphores = -6;
+
   const Trace& trace_;
   const Target& target_;
   Allocator memory_;
-  size_t next_sum_ = 0;
+  size_t next_sum_ = 0, next_product_ = 0;
   int64_t buffers_ = 0;
-  std::array<LibraryWorkspace, 4> workspaces_;
-  std::vector<int64_t> held_;                   // the workspaces that were taken
+  std::vector<int64_t> held_;                   // the workspaces that are kept
   std::unordered_map<int64_t, size_t> births_;  // of the live blocks, by number: event
 };
 

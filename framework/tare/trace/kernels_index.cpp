@@ -7,7 +7,9 @@
 #include <ATen/ops/result_type.h>
 
 #include <algorithm>
+#include <bit>
 
+#include "tare/memory/libtorch.h"
 #include "tare/trace/blocks.h"
 #include "tare/trace/dispatch.h"
 #include "tare/trace/gradient_sum.h"
@@ -45,11 +47,15 @@ Tensor where(const Tensor& condition, const Tensor& self, const Tensor& other) {
 
 int64_t rounded(int64_t bytes) { return at::round_up<int64_t>(bytes, 256); }
 
-/// Returns the bytes that CUB takes to sort `count` pairs of int64, as on Hopper; other cards
-/// differ by some KiB.
-int64_t sorting_bytes(int64_t count) {
-  constexpr int64_t kTile = 4608, kDigits = 1024, kBins = 16384, kCounters = 256, kSlack = 255;
-  return 2 * rounded(count * 8) + kDigits * at::ceil_div(count, kTile) + kBins + kCounters + kSlack;
+/// Returns the bytes that CUB takes to sort `count` pairs of int64, of which the first is below
+/// `end`, as on Hopper; other cards differ by some KiB. A single pass needs no second place.
+int64_t sorting_bytes(int64_t count, int64_t end) {
+  constexpr int64_t kTile = 4608, kDigits = 1024, kBins = 2048, kCounters = 256, kSlack = 255;
+  constexpr int64_t kBits = 8;  // of a pass
+  const auto bits = std::bit_width(static_cast<uint64_t>(end));
+  const int64_t passes = libtorch::kSortsByUsedBits ? at::ceil_div<int64_t>(bits, kBits) : kBits;
+  return (passes > 1 ? 2 * rounded(count * 8) : 0) + kDigits * at::ceil_div(count, kTile) +
+         passes * kBins + kCounters + kSlack;
 }
 
 /// Returns the bytes that CUB takes to scan values in tiles of that many.
@@ -69,7 +75,7 @@ Tensor sorted_embedding_backward(const Tensor& grad, const Tensor& indices, int6
   const auto sorted = hold(bytes), origin = hold(bytes);
   {
     const auto range = hold(bytes);
-    hold(sorting_bytes(count)).clear();
+    hold(sorting_bytes(count, rows)).clear();
   }
   Tensor result = fresh({rows, features}, grad);
   const auto starts = hold(bytes), number = hold(word);

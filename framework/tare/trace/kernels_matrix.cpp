@@ -30,11 +30,12 @@ c10::DataPtr copied(const Tensor& matrix) {
   return hold(gemm_takes(matrix) ? 0 : bytes_of(matrix.numel(), matrix.scalar_type()));
 }
 
-/// Holds what the host holds while a * b is computed.
-void multiply(const Tensor& a, const Tensor& b) {
+/// Holds what is held while a * b is computed.
+void multiply(const Tensor& a, const Tensor& b, bool has_bias = false) {
   if (a.numel() == 0 || b.numel() == 0) return;
-  // The host computes the transposed product, so b comes first.
+  // The transposed product is computed, so b comes first.
   const c10::DataPtr second = copied(b), first = copied(a);
+  note_product(has_bias);
 }
 
 /// A card adds a bias within the product, by cublasLt.
@@ -47,10 +48,9 @@ template <size_t First>
 void product(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
   const auto operands = torch::jit::last(*stack, op.schema().arguments().size());
   const Tensor a = operands[First].toTensor(), b = operands[First + 1].toTensor();
-  const bool linear = First == 1 && adds_bias(operands[0].toTensor(), b);
+  const bool has_bias = First == 1 && adds_bias(operands[0].toTensor(), b);
   op.redispatchBoxed(keys, stack);
-  multiply(a, b);
-  mark_product(linear);
+  multiply(a, b, has_bias);
 }
 
 /// Computes the product of a matrix and a vector. A card copies a vector that is one number.
@@ -60,7 +60,7 @@ void vector_product(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Sta
   op.redispatchBoxed(keys, stack);
   const bool copies = for_card() && matrix.numel() != 0 && vector.stride(0) == 0;
   const c10::DataPtr copy = hold(copies ? bytes_of(vector.numel(), vector.scalar_type()) : 0);
-  mark_product();
+  note_product();
 }
 
 // MKL's batched gemm knows batches whose matrices are contiguous or transposed; small ones are
@@ -92,6 +92,7 @@ void multiply_on_card(const Tensor& a, const Tensor& b, const Tensor& result) {
   };
   const c10::DataPtr first = by_column ? copied_to(a, rows, inner) : copied_to(b, columns, inner);
   const c10::DataPtr second = by_column ? copied_to(b, inner, columns) : copied_to(a, inner, rows);
+  note_product();
 }
 
 template <size_t First>
@@ -99,9 +100,7 @@ void batched(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* sta
   const auto operands = torch::jit::last(*stack, op.schema().arguments().size());
   const Tensor a = operands[First].toTensor(), b = operands[First + 1].toTensor();
   op.redispatchBoxed(keys, stack);
-  if (for_card()) multiply_on_card(a, b, stack->back().toTensor());
-  mark_product();
-  if (for_card()) return;
+  if (for_card()) return multiply_on_card(a, b, stack->back().toTensor());
   constexpr int64_t kSmall = 400;
   if (a.size(1) * a.size(2) * b.size(2) < kSmall) return;
   if (batched_gemm_takes(a) && batched_gemm_takes(b)) return;

@@ -11,7 +11,9 @@
 #include <utility>
 #include <vector>
 
+#include "tare/memory/libtorch.h"
 #include "tare/trace/blocks.h"
+#include "tare/trace/composites.h"
 #include "tare/trace/dispatch.h"
 #include "tare/trace/not_plannable.h"
 #include "tare/trace/recording.h"
@@ -216,8 +218,12 @@ Normed layer_norm_backward(const Tensor& grad, const Tensor& input, IntArrayRef 
   return result;
 }
 
-MemoryFormat group_norm_format(const Tensor& input) {
-  return for_card() ? MemoryFormat::Contiguous : input.suggest_memory_format();
+/// Whether a card normalises images or volumes whose channels lie innermost as they are; those of
+/// one pixel count as such.
+bool channels_stay_innermost(const Tensor& input) {
+  if (!libtorch::kGroupNormHasTwoMoreKernels || !for_card()) return false;
+  return (input.dim() == 4 && input.is_contiguous(MemoryFormat::ChannelsLast)) ||
+         (input.dim() == 5 && input.is_contiguous(MemoryFormat::ChannelsLast3d));
 }
 
 Normed group_norm(const Tensor& input, const std::optional<Tensor>& weight,
@@ -230,7 +236,8 @@ Normed group_norm(const Tensor& input, const std::optional<Tensor>& weight,
   const Tensor mean = fresh({samples, groups}, input), deviation = fresh({samples, groups}, input);
   const int64_t bytes = bytes_of(samples * channels, accumulated(input));
   if (for_card()) {
-    const bool scales = pixels > 1 && ((weight && weight->defined()) || (bias && bias->defined()));
+    const bool affine = (weight && weight->defined()) || (bias && bias->defined());
+    const bool scales = channels_stay_innermost(input) || (pixels > 1 && affine);
     const auto scale = hold(scales ? bytes : 0), shift = hold(scales ? bytes : 0);
   } else if (format != MemoryFormat::Contiguous) {
     hold(2 * bytes).clear();
@@ -250,11 +257,14 @@ Normed group_norm_backward(const Tensor& grad, const Tensor& input, const Tensor
   if (mask[1]) grad_weight = at::empty_like(*weight, MemoryFormat::Contiguous);
   if (mask[2]) grad_bias = at::empty_like(*weight, MemoryFormat::Contiguous);
   const int64_t bytes = bytes_of(samples * channels, accumulated(input));
-  const auto scale = hold(bytes), shift = hold(bytes);
+  const bool innermost = channels_stay_innermost(input);
+  const bool sums =
+      !for_card() || innermost || pixels > 1 || !libtorch::kGroupNormHasTwoMoreKernels;
+  const auto scale = hold(sums ? bytes : 0), shift = hold(sums ? bytes : 0);
   if (!for_card() || !mask[0]) return result;
   const int64_t of_groups = bytes_of(samples * groups, accumulated(input));
   const auto second = hold(of_groups), third = hold(of_groups);
-  hold(pixels > 1 && weight && weight->defined() ? bytes : 0).clear();
+  hold(!innermost && pixels > 1 && weight && weight->defined() ? bytes : 0).clear();
   return result;
 }
 

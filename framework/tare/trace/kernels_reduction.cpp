@@ -10,6 +10,7 @@
 #include <tuple>
 #include <vector>
 
+#include "tare/memory/libtorch.h"
 #include "tare/trace/blocks.h"
 #include "tare/trace/card_sum.h"
 #include "tare/trace/dispatch.h"
@@ -139,7 +140,7 @@ void of_all(const c10::OperatorHandle& op, c10::DispatchKeySet, Stack* stack) {
 
 Tensor dot(const Tensor& self, const Tensor&) {
   Tensor result = fresh({}, self);
-  mark_product();
+  note_product();
   return result;
 }
 
@@ -188,7 +189,8 @@ void norms(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack
   int64_t most = 0;
   for (const Tensor& tensor : tensors) most = std::max(most, at::ceil_div(tensor.numel(), kPart));
   const auto count = static_cast<int64_t>(tensors.size());
-  const auto parts = hold(bytes_of(count * most, accumulated(tensors.front())));
+  const auto starts = hold(libtorch::kListNormsHaveParts ? bytes_of(count + 1, at::kLong) : 0),
+             parts = hold(bytes_of(count * most, accumulated(tensors.front())));
   std::vector<Tensor> each;
   for (const Tensor& tensor : tensors) each.push_back(fresh({}, tensor));
   stack->emplace_back(std::move(each));

@@ -135,16 +135,13 @@ void meta_mark(std::string name) {
   if (s.open) s.trace.marks.push_back({std::move(name), s.trace.events.size()});
 }
 
-void mark_product(bool linear) {
+void note_product(bool has_bias) {
   RecordingState& s = state();
   const std::lock_guard lock(s.mutex);
   if (!s.open || s.capability == 0) return;
-  const auto mark_first = [&s](const char* name) {
-    if (!s.trace.find(name)) s.trace.marks.push_back({name, s.trace.events.size()});
-  };
-  const bool in_backward = torch::autograd::get_current_node() != nullptr;
-  mark_first(in_backward ? kFirstProductBackward : kFirstProduct);
-  if (linear) mark_first(in_backward ? kFirstLinearBackward : kFirstLinear);
+  s.trace.products.push_back({.event = s.trace.events.size(),
+                              .has_bias = has_bias,
+                              .backward = torch::autograd::get_current_node() != nullptr});
 }
 
 void note_sum(CardSum sum) {

@@ -27,9 +27,8 @@ class Recording {
 void meta_mark(std::string name);
 void meta_note(const Ledger& ledger);
 
-/// Marks, in a recording of a card, where a matrix product is the first, or the first in a backward
-/// (kFirstProduct ... in trace_events.h); `linear`: also where it is the first with a bias.
-void mark_product(bool linear = false);
+/// Adds a product of matrices at this moment to a recording of a card.
+void note_product(bool has_bias = false);
 
 /// Adds a sum at this moment to a recording of a card.
 void note_sum(CardSum sum);

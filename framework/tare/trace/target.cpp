@@ -9,6 +9,7 @@
 #include "tare/base/error.h"
 #include "tare/memory/backend.h"
 #include "tare/memory/context.h"
+#include "tare/memory/libtorch.h"
 #include "tare/memory/native_types.h"
 #include "tare/runtime/device_name.h"
 
@@ -88,6 +89,7 @@ Target existing(const std::string& text, std::optional<int64_t> capacity) {
           .cache = traits.planner->cache,
           .workspace_bytes = traits.planner->workspace_bytes,
           .linear_workspace_bytes = traits.planner->linear_workspace_bytes,
+          .keeps_workspaces = traits.planner->keeps_workspaces,
           .multiprocessors = traits.planner->multiprocessors,
           .capability = traits.planner->capability,
           .computes_bfloat16 = traits.planner->computes_bfloat16,
@@ -122,6 +124,7 @@ Target parse_target(const std::string& text, std::optional<int64_t> capacity) {
     target.capability = kAmpere;
     target.workspace_bytes = kWorkspace;
     target.linear_workspace_bytes = kLinearWorkspace;
+    target.keeps_workspaces = libtorch::kKeepsWorkspaces;
   } else {
     target.computes_bfloat16 = memory::processor_computes(c10::kBFloat16);
   }

@@ -24,10 +24,13 @@ struct Target {
   /// CUDA: the settings of the allocator in this process; those of a card that is not here are
   /// LibTorch's defaults.
   memory::CacheSettings cache{};
-  /// CUDA: what cuBLAS takes from the allocator at the first matrix product.
+  /// CUDA: what cuBLAS takes from the allocator for a matrix product.
   int64_t workspace_bytes = 0;
-  /// CUDA: what cublasLt takes from the allocator at the first linear layer with a bias.
+  /// CUDA: what cublasLt takes from the allocator for a linear layer with a bias.
   int64_t linear_workspace_bytes = 0;
+  /// CUDA: whether each library keeps its workspace from the first product on, beside that of the
+  /// backward; else each product takes one and gives it back.
+  bool keeps_workspaces = true;
   /// CUDA: for the buffers of long sums; unknown for a card that is given by its size alone, whose
   /// plan is without them.
   memory::Multiprocessors multiprocessors{};

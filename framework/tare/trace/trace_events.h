@@ -41,16 +41,12 @@ struct Mark {
   size_t event = 0;    ///< how many events had happened
 };
 
-/// Names the mark at which cuBLAS takes its workspace, in a trace of a card.
-inline constexpr const char* kFirstProduct = "cublas";
-/// Names the mark at which cublasLt takes its workspace.
-inline constexpr const char* kFirstLinear = "cublaslt";
-/// Names the mark at which cuBLAS takes another one for the backward: LibTorch has one for each
-/// handle of a library, each thread has handles of its own, and a card's backward runs on a thread
-/// of its own.
-inline constexpr const char* kFirstProductBackward = "cublas in backward";
-/// Names the mark at which cublasLt takes another one for the backward.
-inline constexpr const char* kFirstLinearBackward = "cublaslt in backward";
+/// Describes a product of matrices on a card, for which a library takes a workspace.
+struct CardProduct {
+  size_t event = 0;       ///< how many events had happened
+  bool has_bias = false;  ///< cublasLt computes it, else cuBLAS
+  bool backward = false;  ///< a card's backward runs on a thread with library handles of its own
+};
 
 /// Describes a sum on a card as it is laid out over threads, see card_sum.h.
 struct CardSum {
@@ -72,6 +68,7 @@ struct Trace {
   std::vector<std::string> called{};  ///< every operator that was called, with its overload; sorted
   std::vector<Mark> marks{};          ///< see mark()
   std::vector<CardSum> sums{};        ///< of a card, in order
+  std::vector<CardProduct> products{};  ///< of a card, in order
   /// Holds the category that note() gave to a block, by the block's number; others have no entry.
   std::unordered_map<int64_t, Category> categories{};
 
