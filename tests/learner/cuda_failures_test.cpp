@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <functional>
 
 #include "contract/traits.h"
@@ -57,6 +58,11 @@ class ScarceData final : public Dataset {
 
 class CudaFailures : public ::testing::Test {
  protected:
+  // A workspace of cublasLt too large for a segment that other blocks share, so that a forward
+  // alone asks the card for memory where LibTorch keeps no workspaces. It is read at the first
+  // product.
+  static void SetUpTestSuite() { setenv("CUBLASLT_WORKSPACE_SIZE", "4096", /*overwrite=*/1); }
+
   void SetUp() override {
     if (const auto reason = memory::CudaTraits::prepare(); !reason.empty()) GTEST_SKIP() << reason;
     refuse_ = of_stand_in<void(size_t)>("stand_in_refuse");
