@@ -79,8 +79,8 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"Features",
              [](FaultyImpl& n, torch::Tensor x) { return n.head(n.body->forward(x.slice(1, 1))); },
              {"forward of 'body.0' (Linear) failed for bias float32 [16], input float32 [16, 7], "
-              "operand float32 [8, 16]: mat1 and mat2 shapes cannot be multiplied",
-              "number of input features"}},
+              "operand float32 [8, 16]: ",
+              "mat1 and mat2 shapes cannot be multiplied", "number of input features"}},
         Case{"Dtype",
              [](FaultyImpl& n, torch::Tensor x) {
                return n.head(n.body->forward(x.to(torch::kByte)));
