@@ -7,6 +7,8 @@
 #include <system_error>
 #include <utility>
 
+#include "tare/base/parts.h"
+
 namespace tare {
 
 namespace {
@@ -205,20 +207,13 @@ size_t edit_distance(std::string_view a, std::string_view b) {
   return last.back();
 }
 
-std::string lower_case(std::string_view text) {
-  std::string result(text);
-  for (char& letter : result)
-    if (letter >= 'A' && letter <= 'Z') letter = static_cast<char>(letter - 'A' + 'a');
-  return result;
-}
-
 }  // namespace
 
 std::string nearest(std::string_view name, const std::vector<std::string>& candidates) {
   const size_t allowed = std::max<size_t>(2, name.size() / 3);
   size_t best = allowed + 1;
   std::string result;
-  const std::string wanted = lower_case(name);
+  const std::string wanted = lower_case(std::string(name));
   for (const std::string& candidate : candidates) {
     const size_t shorter = std::min(name.size(), candidate.size());
     if (std::max(name.size(), candidate.size()) - shorter >= best) continue;

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "tare/base/error.h"
+#include "tare/base/leftovers.h"
 #include "tare/base/log.h"
 
 namespace tare::io {
@@ -232,11 +233,12 @@ fs::path behind_links(const fs::path& path) {
 
 /// Throws ConfigError for a name under which an atomic write keeps what is not in place yet.
 void refuse_names_of_leftovers(const fs::path& path) {
-  for (const char* suffix : {".partial", ".old"})
-    if (path.extension() == suffix)
-      throw ConfigError("io.write", "'" + printable(path.string()) + "' ends in " + suffix +
-                                        ", which stands for what a save that was cut off leaves "
-                                        "behind; give another name");
+  const std::string extension = path.extension().string();
+  const std::string suffix(leftover_suffix(extension));
+  if (!suffix.empty())
+    throw ConfigError("io.write", "'" + printable(path.string()) + "' ends in " + suffix +
+                                      ", which stands for what a save that was cut off leaves "
+                                      "behind; give another name");
 }
 
 }  // namespace

@@ -21,4 +21,10 @@ std::string replaced(std::string text, const std::string& old, const std::string
   return text;
 }
 
+std::string lower_case(std::string text) {
+  for (char& letter : text)
+    if (letter >= 'A' && letter <= 'Z') letter = static_cast<char>(letter - 'A' + 'a');
+  return text;
+}
+
 }  // namespace tare

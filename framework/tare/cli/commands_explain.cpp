@@ -18,8 +18,12 @@ int explain_command(const Arguments& arguments) {
   std::string text;
   for (const auto& path : arguments.positional()) {
     const auto of_entry = is_recipe_key(path) ? std::nullopt : entry_explanation(path, width);
-    text += of_entry ? *of_entry : explanation(recipe_key(path), width);
-    if (!of_entry) text += sweep_key_explanation(path, width).value_or("");  // "seed", of both
+    if (of_entry) {
+      text += *of_entry;
+    } else {  // a sweep may have the key too: "seed"
+      text += explanation(recipe_key(path), width);
+      text += sweep_key_explanation(path, width).value_or("");
+    }
   }
   if (arguments.positional().empty())
     for (const auto& key : recipe_keys()) text += explanation(key, width);

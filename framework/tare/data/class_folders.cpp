@@ -7,14 +7,12 @@
 
 #include "tare/base/error.h"
 #include "tare/base/log.h"
+#include "tare/base/parts.h"
 
 namespace tare {
 
 bool is_named(const std::filesystem::path& path, const FileKind& kind) {
-  std::string extension = path.extension().string();
-  for (char& c : extension)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return extension == kind.extension;
+  return lower_case(path.extension().string()) == kind.extension;
 }
 
 namespace {

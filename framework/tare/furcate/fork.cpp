@@ -6,7 +6,6 @@
 #include <ATen/ops/equal.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <cstdlib>
 #include <exception>
@@ -17,6 +16,7 @@
 #include "tare/base/error.h"
 #include "tare/base/io.h"
 #include "tare/base/log.h"
+#include "tare/base/parts.h"
 #include "tare/base/signals.h"
 #include "tare/callback/autosave.h"
 #include "tare/config/scalar.h"
@@ -310,9 +310,8 @@ void Fork::model_summary(const Model& model) { std::cout << summary(model) << '\
 std::vector<Metric> Fork::get_metrics() { return {}; }
 
 ForkOptimizer Fork::get_optimizer() {
-  std::string kind = get<std::string>("optimizer_name", "adamw");
-  std::ranges::transform(kind, kind.begin(), [](unsigned char c) { return std::tolower(c); });
-  return OptimizerOptions{.kind = kind, .lr = learning_rate};
+  return OptimizerOptions{.kind = lower_case(get<std::string>("optimizer_name", "adamw")),
+                          .lr = learning_rate};
 }
 
 Loss Fork::get_loss() { return "cross_entropy"; }

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "tare/base/error.h"
+#include "tare/base/leftovers.h"
 #include "tare/callback/autosave.h"
 #include "tare/recipe/chosen_callbacks.h"
 #include "tare/recipe/phase_data.h"
@@ -42,12 +43,12 @@ class Names {
                             "' in the run's folder, which is " + found->second,
                         "another name", file.name);
     }
-    for (const char* suffix : {".partial", ".old"})
-      if (file.name.ends_with(suffix))
-        throw ConfigError(recipe_.file.place(file.key), file.key,
-                          std::string("ends in ") + suffix +
-                              ", which stands for what a save that was cut off leaves behind",
-                          "another name", file.name);
+    const std::string suffix(io::leftover_suffix(file.name));
+    if (!suffix.empty())
+      throw ConfigError(
+          recipe_.file.place(file.key), file.key,
+          "ends in " + suffix + ", which stands for what a save that was cut off leaves behind",
+          "another name", file.name);
   }
 
  private:

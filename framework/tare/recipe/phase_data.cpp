@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "tare/base/error.h"
+#include "tare/base/log.h"
 #include "tare/metric/check.h"
 #include "tare/metric/loss.h"
 #include "tare/metric/metric.h"
@@ -201,6 +202,10 @@ void check_data(const RecipeOptions& recipe, size_t phase, const OpenData& data)
            "is less than the " + std::to_string(labels) + " classes of the data",
            "at least " + std::to_string(labels), std::to_string(classes));
   }
+  if (by_class && options.data && labels > 0 && labels < classes)
+    log::warning_once("the data of " + name_of(recipe, phase) + " have " + std::to_string(labels) +
+                      " classes, and the model has " + std::to_string(classes) +
+                      " outputs: the phase trains the others never to be chosen");
   check_targets(recipe, phase, data.named.splits, classes);
   if (phase + 1 == recipe.phases.size()) check_export(recipe, facts);
 }

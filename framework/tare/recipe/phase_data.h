@@ -46,7 +46,7 @@ namespace tare {
 /// Throws ConfigError for data that phase number `phase` cannot be trained on: without a training
 /// split, smaller than a batch, with more classes than the model, with targets that the loss or a
 /// metric does not take, or, in the last phase of a recipe that exports, with something that no
-/// bundle can describe.
+/// bundle can describe. Warns, once, of data of the phase's own with fewer classes than the model.
 void check_data(const RecipeOptions& recipe, size_t phase, const OpenData& data);
 
 /// Throws ConfigError for a `sample_shape` of the recipe that is not the shape of the first phase's

@@ -57,23 +57,12 @@ void resolve_main(const RecipeOptions& given, const OpenData& data, ResolvedReci
   }
 }
 
-/// Warns where the phase's own data have fewer classes than the model that the recipe's data chose.
-void warn_of_missing_classes(const RecipeOptions& recipe, size_t index, const DataFacts& facts) {
-  const int64_t outputs = recipe.model.options.classes, labels = facts.labels.classes;
-  const std::string loss = loss_name(recipe);
-  if (labels == 0 || labels >= outputs || (loss != "cross_entropy" && loss != "nll")) return;
-  log::warning_once("the data of " + name_of(recipe, index) + " have " + std::to_string(labels) +
-                    " classes, and the model has " + std::to_string(outputs) +
-                    " outputs: the phase trains the others never to be chosen");
-}
-
 void resolve_phase(const RecipeOptions& given, size_t index, const OpenData& data,
                    ResolvedRecipe& resolved) {
   RecipeOptions& recipe = resolved.recipe;
   PhaseOptions& phase = recipe.phases[index];
   if (phase.batch == 0 && !given.batch) phase.batch = batch_of(given, phase, data.facts);
   check_data(recipe, index, data);
-  warn_of_missing_classes(recipe, index, data.facts);
   resolved.origin.data[index] = origin_of(data.named);
   resolved.phases[index] = resized(data.facts, *phase.data, recipe, index);
   if (index + 1 == recipe.phases.size()) resolved.generated = data.named.generated;

@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <optional>
 #include <utility>
 
 #include "tare/base/error.h"
+#include "tare/base/parts.h"
 #include "tare/base/sha256.h"
 #include "tare/config/scalar.h"
 #include "tare/config/short_forms.h"
@@ -34,8 +34,8 @@ void make_canonical(Node& node) {
 /// Lists the keys that change where a run goes or how it is done, but not its results.
 constexpr std::array kWithout{"name", "folder", "device", "workers", "save_every"};
 
-Node lower_case(Node value) {
-  for (char& c : value.text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+Node in_lower_case(Node value) {
+  value.text = lower_case(std::move(value.text));
   return value;
 }
 
@@ -53,7 +53,7 @@ std::vector<std::string> override_texts(const SweepOptions& sweep,
     if (alias == sweep.origin.aliases.end())
       all.push_back(override_text(name, value));
     else
-      all.push_back(override_text(alias->key, alias->lower_case ? lower_case(value) : value));
+      all.push_back(override_text(alias->key, alias->lower_case ? in_lower_case(value) : value));
   }
   return all;
 }

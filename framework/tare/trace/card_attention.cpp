@@ -40,7 +40,7 @@ bool has_little_memory(int64_t capability) { return capability > kAmpere && capa
 using Four = std::tuple<Tensor, Tensor, Tensor, Tensor>;
 
 /// Returns the result, per query the logarithm of the sum of exponentials where a backward needs
-/// it, and the state of the generator, which is on the host with dropout.
+/// it, and the state of the generator. With dropout LibTorch holds that state in the host's memory.
 Four efficient(const Tensor& query, const Tensor&, const Tensor& value, const Mask&, bool with_sums,
                double dropout, bool, std::optional<double>) {
   const int64_t batch = query.size(0), heads = query.size(1), time = query.size(2);

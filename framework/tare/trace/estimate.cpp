@@ -2,7 +2,6 @@
 #include "tare/trace/estimate.h"
 
 #include <algorithm>
-#include <optional>
 #include <unordered_map>
 #include <vector>
 
