@@ -16,6 +16,9 @@ if [ "${1:-}" = --deep ]; then
   set -- --timeout 36000 "$@"
 fi
 bash framework/cmake/build.sh
+# The sources that touch internals of LibTorch are compiled against the oldest version that Tare takes, too.
+[ -n "${TARE_LIBTORCH_VERSION:-}" ] || TARE_LIBTORCH="" TARE_LIBTORCH_VERSION=2.11 TARE_CUDA=0 bash framework/cmake/setup.sh >/dev/null ||
+  echo "LibTorch 2.11 cannot be fetched: libtorch_compile is skipped" >&2
 # Where there is a CUDA toolkit the CUDA plug-in must have been built.
 if [ -e "${CUDA_HOME:-/usr/local/cuda}/include/cuda_runtime_api.h" ] && [ ! -e build/lib/libtare_cuda.so ]; then
   echo "a CUDA toolkit is here, but build/lib/libtare_cuda.so was not built" >&2

@@ -2,13 +2,13 @@
 # Makes a Debian 12 machine ready to build Tare: system packages, then LibTorch. Prints LibTorch's folder on standard
 # output and everything else on standard error. Safe to run again: what is there already is left alone.
 #   TARE_LIBTORCH=DIR          use this LibTorch (the folder that holds include/ and lib/)
-#   TARE_LIBTORCH_VERSION=2.N  fetch this version, from 2.11 to 2.15 (default: 2.11, or what the Python environment has)
+#   TARE_LIBTORCH_VERSION=2.N  fetch this version, from 2.11 to 2.15 (default: 2.15, or what the Python environment has)
 #   TARE_HOME=DIR              where downloads live (default: ~/.cache/tare)
 #   TARE_CUDA=1 or 0           with or without the NVIDIA libraries (default: with, where an NVIDIA driver is loaded)
 set -euo pipefail
 
 versions=(2.11.0 2.12.1 2.13.0 2.14.1 2.15.0)  # FindLibTorch.cmake has the range too
-default_version=2.11.0
+default_version=2.15.0
 packages=(g++ cmake ninja-build ccache libcxxopts-dev libyaml-cpp-dev libspdlog-dev libgtest-dev libgmock-dev
   libbenchmark-dev nlohmann-json3-dev zlib1g-dev libpng-dev libxxhash-dev libmd-dev libsqlite3-dev libcairo2-dev pkg-config curl
   valgrind python3 python3-venv)

@@ -2,10 +2,10 @@
 # The versions of LibTorch that Tare takes, by one of:
 #   libtorch_versions.sh choice           what the set-up and FindLibTorch.cmake take and refuse
 #   libtorch_versions.sh compile [DIR...] compiles the sources that touch internals of LibTorch against others: LibTorch
-#                                         folders (default: the newest version, where it was fetched)
+#                                         folders (default: the oldest version, where it was fetched)
 # Environment: TARE_BUILD_DIR, TARE_SOURCE_DIR, TARE_LIBTORCH, WORK_DIR. Exit code 77: skipped.
 set -euo pipefail
-default=2.11.0 newest=2.15.0
+oldest=2.11.0 default=2.15.0
 
 die() { echo "failed: $*" >&2; exit 1; }
 
@@ -34,7 +34,7 @@ setup() { # environment, version wanted, home
 
 check_setup() {
   local version found home=$WORK_DIR/home
-  for version in $default $newest; do # as if they had been fetched
+  for version in $oldest $default; do # as if they had been fetched
     fake_libtorch "$home/libtorch-$version-cpu/torch" "$version"
   done
   for version in 2.11.0 2.12.1 2.14.0 2.15.3; do
@@ -47,10 +47,10 @@ check_setup() {
     found=$(setup "$WORK_DIR/python-$version" "" "$home")
     [ "$found" = "$home/libtorch-$default-cpu/torch" ] || die "with the environment's torch $version, $found is taken"
   done
-  found=$(setup "$WORK_DIR/python-2.11.0" 2.15 "$home")
-  [ "$found" = "$home/libtorch-$newest-cpu/torch" ] || die "TARE_LIBTORCH_VERSION=2.15 takes $found"
+  found=$(setup "$WORK_DIR/python-2.15.3" 2.11 "$home")
+  [ "$found" = "$home/libtorch-$oldest-cpu/torch" ] || die "TARE_LIBTORCH_VERSION=2.11 takes $found"
   if setup "$WORK_DIR/python-2.15.3" 2.16 "$home"; then die "TARE_LIBTORCH_VERSION=2.16 is accepted"; fi
-  grep -q "$default .* $newest" "$WORK_DIR/err" || { cat "$WORK_DIR/err"; die "the versions are not named"; }
+  grep -q "$oldest .* $default" "$WORK_DIR/err" || { cat "$WORK_DIR/err"; die "the versions are not named"; }
 }
 
 check_find() {
@@ -94,8 +94,8 @@ case ${1:-} in
   compile)
     shift
     if [ $# = 0 ]; then
-      set -- "${TARE_HOME:-$HOME/.cache/tare}/libtorch-$newest-cpu/torch"
-      [ -e "$1/include" ] || { echo "skipped: LibTorch $newest is not here: TARE_LIBTORCH_VERSION=$newest bash framework/cmake/setup.sh"; exit 77; }
+      set -- "${TARE_HOME:-$HOME/.cache/tare}/libtorch-$oldest-cpu/torch"
+      [ -e "$1/include" ] || { echo "skipped: LibTorch $oldest is not here: TARE_LIBTORCH_VERSION=$oldest bash framework/cmake/setup.sh"; exit 77; }
     fi
     (cd "$TARE_BUILD_DIR" && ninja -t commands) | grep -- ' -c ' >"$WORK_DIR/commands"
     for folder; do compile_against "$folder"; done ;;
