@@ -62,6 +62,7 @@ install(FILES "${tare_SOURCE_DIR}/framework/tare/cli/program.h" DESTINATION incl
 install(DIRECTORY "${tare_SOURCE_DIR}/models" DESTINATION include FILES_MATCHING PATTERN "*.h")
 install(DIRECTORY "${tare_SOURCE_DIR}/recipes/configs/" DESTINATION share/tare/recipes
         FILES_MATCHING PATTERN "*.yaml" PATTERN "*.json")
+install(DIRECTORY "${tare_SOURCE_DIR}/recipes/project" DESTINATION share/tare)
 
 foreach(program IN ITEMS tare tare-predict)
   if(TARGET ${program})

@@ -5,6 +5,7 @@
 #   consumer.sh linkage                shared libraries that a training program needs
 #   consumer.sh package COMPILER       builds and runs project/ against it with find_package(tare)
 #   consumer.sh entries COMPILER       builds and runs project/own.cpp, `tare` with an entry more in each registry
+#   consumer.sh project COMPILER      builds and runs what `tare new` makes
 #   consumer.sh subdirectory COMPILER  configures project/ with Tare as a subfolder; builds and runs it where TARE_DEEP=1
 #   consumer.sh tutorial COMPILER      configures the tutorial's project against it; builds and runs it where TARE_DEEP=1
 #   consumer.sh headers COMPILER       compiles public headers alone: two libraries and tare.h, where TARE_DEEP=1 all
@@ -23,7 +24,7 @@ install_tare() {
   [ "$("$prefix/bin/tare" --version)" = "$("$TARE_BUILD_DIR/bin/tare" --version)" ] || die "the installed tare does not run"
   "$prefix/bin/tare" predict --help | grep -q BUNDLE || die "the installed tare does not find tare-predict"
   for file in man/man1/tare.1 man/man1/tare-predict.1 bash-completion/completions/tare zsh/site-functions/_tare \
-    fish/vendor_completions.d/tare.fish tare/recipes/digits/staged.yaml tare/recipes/digits/fork.json; do
+    fish/vendor_completions.d/tare.fish tare/recipes/digits/staged.yaml tare/recipes/digits/fork.json tare/project/main.cpp; do
     [ -s "$prefix/share/$file" ] || die "no share/$file"
   done
   grep -rl "$TARE_SOURCE_DIR" "$prefix/lib/cmake" "$prefix/include" && die "the package names the source folder"
@@ -160,6 +161,34 @@ END
   expect swept "3 pruned"
 }
 
+# The README of a new project, command by command.
+new_project() { # compiler
+  local folder=$CONSUMER_DIR/new_project
+  rm -rf "$folder"
+  mkdir -p "$folder"
+  cd "$folder"
+  "$prefix/bin/tare" new leaf_net >made
+  expect made "leaf_net"
+  cd leaf_net
+  project=. configure build "$1" -DCMAKE_PREFIX_PATH="$prefix"
+  cmake --build build
+  ./build/leaf_net ls models >models
+  expect models "^my_model "
+  ./build/leaf_net validate recipe.yaml
+  ./build/leaf_net run recipe.yaml device=cpu data.count=400 phases.0.epochs=1 phases.1.epochs=1 model.options.depth=2 >run
+  expect run "exported .*leaf_net.tare"
+  "$prefix/bin/tare" data make generated_digits --count 10 --png --out images >/dev/null
+  ./build/leaf_net predict runs/leaf_net/leaf_net.tare images/7 >predicted
+  expect predicted "images/7"
+  ./build/leaf_net report runs/leaf_net >/dev/null
+  cd ..
+  "$prefix/bin/tare" new other --from digits/early >/dev/null
+  cd other
+  cp -r ../leaf_net/build/leaf_net program  # which has the project's model too
+  ./program validate recipe.yaml "model=my_model" >valid
+  expect valid "model my_model"
+}
+
 subdirectory() { # compiler
   local folder=$CONSUMER_DIR/subdirectory
   configure "$folder" "$1" -DTARE_FOLDER="$TARE_SOURCE_DIR" -DTARE_LIBTORCH="$TARE_LIBTORCH"
@@ -203,6 +232,7 @@ headers() { # compiler
 
 case $1 in
   install) install_tare ;;
+  project) new_project "$2" ;;
   incomplete | linkage | package | entries | subdirectory | tutorial | headers) "$@" ;;
   *) die "what is '$1'?" ;;
 esac

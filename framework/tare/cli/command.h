@@ -27,6 +27,10 @@ int data_command(const Arguments& arguments);        ///< runs `tare data`
 int sweep_command(const Arguments& arguments);       ///< runs `tare sweep`
 int report_command(const Arguments& arguments);      ///< runs `tare report`
 int export_command(const Arguments& arguments);      ///< runs `tare export`
+int new_command(const Arguments& arguments);         ///< runs `tare new`
+int cat_command(const Arguments& arguments);         ///< runs `tare cat`
+int cp_command(const Arguments& arguments);          ///< runs `tare cp`
+int validate_command(const Arguments& arguments);    ///< runs `tare validate`
 int inspect_command(const Arguments& arguments);     ///< runs `tare inspect`
 int doctor_command(const Arguments& arguments);      ///< runs `tare doctor`
 int top_command(const Arguments& arguments);         ///< runs `tare top`

@@ -6,46 +6,14 @@
 #include <iostream>
 
 #include "tare/base/error.h"
-#include "tare/base/io.h"
 #include "tare/base/table.h"
 #include "tare/cli/command.h"
 #include "tare/cli/entries.h"
+#include "tare/cli/shipped.h"
 #include "tare/data/datasets.h"
 
 namespace tare::cli {
 namespace {
-
-// The first comment of a recipe file describes what it shows.
-std::string first_comment(const std::filesystem::path& file) {
-  const std::string text = io::read_text(file);
-  const std::string line = text.substr(0, text.find('\n'));
-  return line.starts_with("# ") ? line.substr(2) : "";
-}
-
-/// Returns the recipes of the checkout that is the current folder, else those of the program.
-std::filesystem::path recipe_folder() {
-  const std::filesystem::path here = "recipes/configs";
-  if (std::filesystem::is_directory(here)) return here;
-  const auto program = std::filesystem::read_symlink("/proc/self/exe");
-  const auto with_program = program.parent_path().parent_path() / "share" / "tare" / "recipes";
-  if (std::filesystem::is_directory(with_program)) return with_program;
-  throw ConfigError("tare ls", "no recipes are here: neither " +
-                                   printable(std::filesystem::absolute(here).string()) + " nor " +
-                                   printable(with_program.string()) +
-                                   " is a folder; call tare ls recipes in a checkout of Tare, or "
-                                   "install it with its recipes (cmake --install)");
-}
-
-std::vector<ListEntry> recipes() {
-  std::vector<ListEntry> found;
-  const std::filesystem::path root = recipe_folder();
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(root)) {
-    if (entry.path().extension() == ".yaml")
-      found.push_back({entry.path().string(), first_comment(entry.path())});
-  }
-  std::ranges::sort(found, {}, &ListEntry::name);
-  return found;
-}
 
 /// Returns an option with its default, unless that is described in words, and its meaning.
 ListEntry row_of(const RecipeKey& option) {
@@ -106,7 +74,7 @@ int list_command(const Arguments& arguments) {
     throw ConfigError("tare ls", "there are " + listed(known) + " to list, got '" +
                                      printable(what) + "'" + did_you_mean(what, known));
   }
-  std::cout << text_list(recipes(), 0, width);
+  std::cout << text_list(shipped_recipes(), 0, width);
   return kSuccess;
 }
 

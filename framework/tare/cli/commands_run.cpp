@@ -7,6 +7,7 @@
 #include "tare/base/log.h"
 #include "tare/cli/command.h"
 #include "tare/cli/output.h"
+#include "tare/cli/shipped.h"
 #include "tare/memory/backend.h"
 #include "tare/memory/context.h"
 #include "tare/memory/oom.h"
@@ -78,11 +79,10 @@ void refuse_contradictions(const Arguments& arguments) {
 }
 
 /// Throws, before any work, for a --json that cannot be written or would replace another file.
-void check_json(const Arguments& arguments) {
+void check_json(const Arguments& arguments, const std::filesystem::path& recipe) {
   if (!arguments.has("json")) return;
   io::check_writable(arguments.get("json"));
-  refuse_to_replace(arguments.get("json"), FileKind::json, "--json",
-                    arguments.positional().front());
+  refuse_to_replace(arguments.get("json"), FileKind::json, "--json", recipe);
 }
 
 /// Checks the folder of --record-memory, which is made only at the end of the run.
@@ -155,8 +155,9 @@ int run_command(const Arguments& arguments) {
   continue_without_output();
   const auto& words = arguments.positional();
   refuse_contradictions(arguments);
-  const RecipeOptions recipe = read_recipe(words.front(), {words.begin() + 1, words.end()});
-  check_json(arguments);
+  const std::filesystem::path path = recipe_path(words.front());
+  const RecipeOptions recipe = read_recipe(path, {words.begin() + 1, words.end()});
+  check_json(arguments, path);
   check_recording_folder(arguments);
   start();
   std::cout << std::unitbuf;  // a log shows each line at once, in order with the warnings
@@ -197,8 +198,9 @@ int run_command(const Arguments& arguments) {
 
 int plan_command(const Arguments& arguments) {
   const auto& words = arguments.positional();
-  const RecipeOptions recipe = read_recipe(words.front(), {words.begin() + 1, words.end()});
-  check_json(arguments);
+  const std::filesystem::path path = recipe_path(words.front());
+  const RecipeOptions recipe = read_recipe(path, {words.begin() + 1, words.end()});
+  check_json(arguments, path);
   start();
   const RecipePlan plan = plan_recipe(recipe, {.device = arguments.get("device")});
   print(std::cout, plan);

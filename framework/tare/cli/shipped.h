@@ -1,0 +1,25 @@
+// The files that come with the program: recipes by name, and the files of a new project. Internal.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tare/base/table.h"
+
+namespace tare::cli {
+
+/// Returns the recipes that come with the program, or those of the checkout that is the current
+/// folder: the path of each, and the first comment in it; sorted. Throws ConfigError where there is
+/// neither folder, IoError.
+[[nodiscard]] std::vector<ListEntry> shipped_recipes();
+
+/// Returns the path of a recipe that a command names: of the shipped recipe "digits/staged", or
+/// `word` itself where it is a file or has an extension. Throws ConfigError, naming the nearest,
+/// for a word without extension that is neither.
+[[nodiscard]] std::filesystem::path recipe_path(const std::string& word);
+
+/// Returns the folder with the files of a new project. Throws ConfigError where it is missing.
+[[nodiscard]] std::filesystem::path project_folder();
+
+}  // namespace tare::cli
