@@ -59,6 +59,7 @@ double loss_of(const EpochRow& row) {
 }
 
 std::string epoch_of(const FitContext& context) {
+  if (context.epochs >= kMostEpochs) return formatted("epoch %" PRId64, context.epoch + 1);
   return formatted("epoch %" PRId64 "/%" PRId64, context.epoch + 1, context.epochs);
 }
 
@@ -164,7 +165,8 @@ Action Progress::after_batch(FitContext& context) {
 double Progress::seconds_left(const FitContext& context, Clock::time_point now) const {
   const double seconds = std::chrono::duration<double>(now - fit_start_).count();
   if (seconds < kFirstGuess || batches_ == 0) return -1;
-  const int64_t to_do = (context.epochs - context.epoch) * context.batches - context.batch - 1;
+  if (context.epochs >= kMostEpochs) return -1;  // the clock alone ends the fit
+  const int64_t to_do = context.steps - context.epoch * context.batches - context.batch - 1;
   return seconds / static_cast<double>(batches_) * static_cast<double>(std::max<int64_t>(to_do, 0));
 }
 
@@ -179,10 +181,7 @@ void Progress::draw(const FitContext& context, Clock::time_point now) {
 }
 
 Action Progress::before_validate(FitContext& context) {
-  if (terminal_)
-    redraw(fitting(
-        {formatted("epoch %" PRId64 "/%" PRId64, context.epoch + 1, context.epochs), "validating"},
-        terminal_width() - 1));
+  if (terminal_) redraw(fitting({epoch_of(context), "validating"}, terminal_width() - 1));
   return Action::proceed;
 }
 

@@ -26,6 +26,7 @@
 #include "tare/launch/executors.h"
 #include "tare/launch/fork_server.h"
 #include "tare/launch/local_executor.h"
+#include "tare/recipe/phase_data.h"
 #include "tare/recipe/read_recipe.h"
 #include "tare/report/sweep_report.h"
 #include "tare/runtime/absent_device.h"
@@ -62,7 +63,10 @@ std::vector<std::string> run_of(const SweepOptions& sweep, const launch::Executo
 
 int64_t epochs_of(const RecipeOptions& recipe) {
   int64_t all = 0;
-  for (const PhaseOptions& phase : recipe.phases) all += phase.epochs;
+  for (const PhaseOptions& phase : recipe.phases) {
+    if (phase.duration && phase.duration->epochs == 0) return 0;  // only its data say how many
+    all += duration_of(phase).epochs;
+  }
   return all;
 }
 

@@ -7,9 +7,20 @@
 
 namespace tare {
 FitResult Learner::fit(int64_t epochs, FitOptions options) {
+  (void)idle("learner.fit");
+  return fit_for({.epochs = epochs}, std::move(options));
+}
+
+FitResult Learner::fit(const Duration& duration, FitOptions options) {
   LearnerState& p = idle("learner.fit");
-  FitPlan plan;
-  plan.epochs = epochs;
+  check(duration, options.schedule, "learner.fit");
+  (void)p.split(Split::train, "learner.fit");
+  return fit_for(length_of(duration, p.sample_order()), std::move(options));
+}
+
+FitResult Learner::fit_for(const FitLength& length, FitOptions options) {
+  const LearnerState& p = *state_;
+  FitPlan plan{.epochs = length.epochs, .batches = length.batches, .most_seconds = length.seconds};
   const auto groups = p.model.layer_groups().size();
   plan.rates = options.lr ? options.lr->per_group(static_cast<int64_t>(groups))
                           : std::vector<double>(groups, p.base_rate());
@@ -26,6 +37,24 @@ FitResult Learner::fit_one_cycle(int64_t epochs, OneCycleOptions options) {
   plan.schedule = {.kind = "one_cycle", .one_cycle = options.shape};
   return start_fit({.plan = std::move(plan)}, std::move(options.callbacks), "learner.fit_one_cycle",
                    {});
+}
+
+FineTuneResult Learner::fine_tune(int64_t epochs, FineTuneOptions options) {
+  check_epochs(epochs, "learner.fine_tune");
+  check_epochs(options.frozen_epochs, "learner.fine_tune");
+  // The constants are those of fine_tune() in fastai 2.
+  const double rate = options.lr / 2;
+  FineTuneResult result;
+  freeze();
+  result.frozen = fit_one_cycle(
+      options.frozen_epochs,
+      {.max_lr = options.lr, .shape = {.pct_start = 0.99}, .callbacks = options.callbacks});
+  if (result.frozen.reason != StopReason::finished) return result;
+  unfreeze();
+  result.all = fit_one_cycle(epochs, {.max_lr = lr_range(rate / 100, rate),
+                                      .shape = {.div = 5},
+                                      .callbacks = std::move(options.callbacks)});
+  return result;
 }
 
 bool Learner::can_resume() const { return state("learner.can_resume").pending.has_value(); }

@@ -53,8 +53,16 @@ class Learner final : public Accountable, private LearnerView {
   /// NaN or infinite (LearnerOptions::stop_on_nan); ComputeError for what LibTorch refuses in
   /// model, loss or optimizer; and whatever data, callbacks and code of yours throw.
   FitResult fit(int64_t epochs, FitOptions options = {});
+  /// Trains for a number of steps, samples or minutes, see Duration: `fit({.steps = 500})`. Throws
+  /// as above, and ConfigError for a duration that says nothing, or more than one thing.
+  FitResult fit(const Duration& duration, FitOptions options = {});
   /// Calls fit() with fastai's one-cycle schedule of learning rate and momentum.
   FitResult fit_one_cycle(int64_t epochs, OneCycleOptions options = {});
+  /// Fine-tunes as fastai does: trains the last layer group alone for `frozen_epochs`, then all of
+  /// them for `epochs`, with half of the rate, and a hundredth of that half for the first layer
+  /// group. Both fits are one-cycle fits; after an interrupt in the first one the second is not
+  /// begun. Throws as freeze() and fit().
+  FineTuneResult fine_tune(int64_t epochs, FineTuneOptions options = {});
   /// Continues a fit that an interrupt or an exception ended, or one inside which the loaded
   /// checkpoint was saved. The result equals that of the undisturbed fit, bit for bit on the CPU.
   /// Pass the fit's callbacks again: each gets back the state saved under its name. Throws
@@ -182,6 +190,7 @@ class Learner final : public Accountable, private LearnerView {
   struct FirstMicroBatches {
     int64_t train = 0, valid = 0;
   };
+  FitResult fit_for(const FitLength& length, FitOptions options);
   FitResult start_fit(Unfinished work, std::vector<CallbackPtr> callbacks, const char* call,
                       const FirstMicroBatches& first);
 

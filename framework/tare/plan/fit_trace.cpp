@@ -174,8 +174,12 @@ SplitShape split_shape(const PlanRequest& request, const BatchAllocations& work,
   const int64_t queue = request.on_host() ? std::max(LoaderOptions{}.prefetch, options.workers) : 1;
   const int64_t ahead = options.workers > 0 ? queue : 0;
   // Two steps, while a thread of the loader is at work.
-  const int64_t whole = std::min(samples / size, ahead + (ahead > 0 ? 3 : 2));
-  const int64_t rest = training && options.drop_last.value_or(false) ? 0 : samples % size;
+  int64_t whole = std::min(samples / size, ahead + (ahead > 0 ? 3 : 2));
+  int64_t rest = training && options.drop_last.value_or(false) ? 0 : samples % size;
+  if (training && request.batches > 0) {  // a fit may end before it has seen all batches
+    whole = std::min(whole, request.batches);
+    if (request.batches <= samples / size) rest = 0;
+  }
   return {.whole = batch_shape(size, part),
           .last = batch_shape(rest, part),
           .count = whole,

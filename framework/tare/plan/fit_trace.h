@@ -70,6 +70,7 @@ struct PlanRequest {
   std::function<void(LearnerState&)> set_up{};
   plan::Machine machine = plan::Machine::host;  ///< where the host is: data and loader count too
   int64_t epochs = 2;                           ///< of the fit
+  int64_t batches = 0;                          ///< of the fit in all; 0: its epochs are whole
   /// After which batches automatic checkpoints are written. What writing one takes counts.
   SavingBatches saving{};
   /// Whether a checkpoint is saved when the fit has ended, which counts on the host.

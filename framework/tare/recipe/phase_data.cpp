@@ -17,6 +17,7 @@
 #include "tare/recipe/chosen_callbacks.h"
 #include "tare/train/bundle_data.h"
 #include "tare/train/last_batch.h"
+#include "tare/train/train_state.h"
 
 namespace tare {
 namespace {
@@ -143,6 +144,16 @@ std::optional<int64_t> given_batch(const RecipeOptions& recipe, const PhaseOptio
 
 int64_t batch_of(const RecipeOptions& recipe, const PhaseOptions& phase, const DataFacts& data) {
   return given_batch(recipe, phase).value_or(default_batch(data.training_samples));
+}
+
+Duration duration_of(const PhaseOptions& phase) {
+  return phase.duration.value_or(Duration{.epochs = phase.epochs});
+}
+
+FitLength length_of(const RecipeOptions& recipe, const PhaseOptions& phase, const DataFacts& data) {
+  return length_of(duration_of(phase), {.batch = batch_of(recipe, phase, data),
+                                        .samples = data.training_samples,
+                                        .drop_last = recipe.learner.drop_last.value_or(false)});
 }
 
 LearningRate rate_of(const RecipeOptions& recipe, const PhaseOptions& phase) {

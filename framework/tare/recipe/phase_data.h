@@ -15,6 +15,12 @@ namespace tare {
 /// Returns the batch of the phase, or default_batch() of the training split.
 [[nodiscard]] int64_t batch_of(const RecipeOptions& recipe, const PhaseOptions& phase,
                                const DataFacts& data);
+/// Returns how long the phase trains.
+[[nodiscard]] Duration duration_of(const PhaseOptions& phase);
+/// Returns the length of the phase for its data. A last batch of one sample that a batch norm
+/// refuses counts as a batch.
+[[nodiscard]] FitLength length_of(const RecipeOptions& recipe, const PhaseOptions& phase,
+                                  const DataFacts& data);
 /// Returns the phase's learning rate, or else that of the recipe's optimizer.
 [[nodiscard]] LearningRate rate_of(const RecipeOptions& recipe, const PhaseOptions& phase);
 /// Returns the file name of the bundle; empty: none.

@@ -138,7 +138,9 @@ class RecipePlanner {
     request.train = data.train;
     request.valid = data.valid;
     if (request.on_host()) request.data_set = reading_of(data);
-    request.epochs = recipe_.phases[index].epochs;
+    const FitLength length = length_of(recipe_, recipe_.phases[index], data.facts);
+    request.epochs = length.epochs;
+    request.batches = length.batches;
     request.saving = saving_batches(index, data.facts);
     request.saves_at_end = !recipe_.phases[index].save.empty();
     request.before = [this, index](LearnerState& state) { keep_states(state, index); };
@@ -167,7 +169,10 @@ class RecipePlanner {
     const int64_t batches = samples / batch + (short_one ? 1 : 0);
     SavingBatches saving;
     if (every == 0) return saving;
-    for (int64_t step = every; step <= batches * recipe_.phases[index].epochs; step += every)
+    const FitLength length = length_of(recipe_, recipe_.phases[index], data);
+    const int64_t all = length.batches > 0 ? length.batches : batches * length.epochs;
+    for (int64_t step = every; step <= all && !(saving.whole && (saving.last || !short_one));
+         step += every)
       (short_one && step % batches == 0 ? saving.last : saving.whole) = true;
     return saving;
   }

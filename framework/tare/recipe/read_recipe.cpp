@@ -181,6 +181,7 @@ class Checker {
              phase.load);
       }
       if (phase.lr) check_rate(*phase.lr, {"phases", index, "lr"});
+      if (phase.duration) check_duration(phase, index);
       if (!phase.best.empty()) check_figure(phase.best, {"phases", index, "best"});
       at({"phases", index, "schedule"}, "phases." + index + ".schedule",
          [&] { phase.schedule.check(); });
@@ -188,6 +189,15 @@ class Checker {
       plain_name(phase.save, {"phases", index, "save"});
       saved.insert(phase.save);
     }
+  }
+
+  void check_duration(const PhaseOptions& phase, const std::string& index) const {
+    const std::vector<std::string> keys{"phases", index, "duration"};
+    if (phase.epochs != PhaseOptions{}.epochs)
+      fail(keys, "is given beside epochs",
+           "one of them, such as duration: {epochs: 3, minutes: 10}",
+           "epochs: " + std::to_string(phase.epochs));
+    at(keys, "phases." + index, [&] { check(*phase.duration, phase.schedule, ""); });
   }
 
   using Keys = std::vector<std::string>;

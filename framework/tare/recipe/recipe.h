@@ -50,6 +50,8 @@ struct PhaseOptions {
   bool reset_head = false;  ///< initialise the model's head again
   int64_t freeze_to = 0;    ///< first trainable layer group; negative: from the end; 0: all train
   int64_t epochs = 1;       ///< passes over the training split, 1 to kMostEpochs
+  /// In place of `epochs`: steps, samples or minutes.
+  std::optional<Duration> duration{};
   /// Sets the peak rate; {from, to}: over the layer groups; unset: the recipe's optimizer.lr.
   std::optional<LearningRate> lr{};
   Schedule schedule{.kind = "one_cycle"};  ///< of the learning rate
@@ -73,6 +75,7 @@ void visit_fields(auto& visit, PhaseOptions& o) {
   visit("reset_head", o.reset_head);
   visit("freeze_to", o.freeze_to);
   visit("epochs", o.epochs, config::between(1, kMostEpochs));
+  visit("duration", o.duration);
   visit("lr", o.lr, config::above(0));
   visit("schedule", o.schedule);
   visit("best", o.best, config::text_or_null());

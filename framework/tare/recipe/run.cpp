@@ -267,7 +267,8 @@ class Runner {
       fit.first_micro_batch = plan->largest_micro_batch;
       fit.first_validation_micro_batch = plan->largest_validation_micro_batch;
     }
-    return learner.fit(options_.dry_run ? 1 : phase.epochs, std::move(fit));
+    if (options_.dry_run) return learner.fit(1, std::move(fit));
+    return learner.fit(duration_of(phase), std::move(fit));
   }
 
   FitResult resume(Learner& learner, size_t index) {

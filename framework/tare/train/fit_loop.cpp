@@ -106,7 +106,7 @@ FitResult FitLoop::run() {
   FitContext& c = context_;
   c.epochs = plan_.epochs;
   c.batches = feed_->batches();
-  c.steps = c.batches * c.epochs;
+  c.steps = plan_.all_batches(c.batches);
   c.epoch = plan_.epoch;  // a resumed fit begins where it stopped
   c.step = plan_.step;
   const auto started = Clock::now();
@@ -126,9 +126,9 @@ FitResult FitLoop::run() {
     clear_interrupt();
   }
   return {.epochs = plan_.rows,
-          .reason = interrupted_       ? StopReason::interrupted
-                    : plan_.finished() ? StopReason::finished
-                                       : StopReason::callback,
+          .reason = interrupted_                        ? StopReason::interrupted
+                    : plan_.finished() || out_of_time() ? StopReason::finished
+                                                        : StopReason::callback,
           .steps = plan_.step - first_step,
           .restored_epoch = state_.restored_epoch,
           .overflows = plan_.overflows,
@@ -137,7 +137,7 @@ FitResult FitLoop::run() {
 
 void FitLoop::run_epochs() {
   allows(&Callback::before_fit, Action::stop_fit);
-  while (!plan_.finished() && action_ < Action::stop_fit) {
+  while (!plan_.finished() && !out_of_time() && action_ < Action::stop_fit) {
     train_epoch();
     if (interrupted_) break;  // inside the epoch, where resume() continues: it gets no row
     validate_epoch();
@@ -158,7 +158,8 @@ void FitLoop::train_epoch() {
   p.model.train(true);
   allows(&Callback::before_epoch, Action::stop_epoch);
   feed_->start(p.epochs_done, plan_.batch);
-  while (action_ < Action::stop_epoch && train_next()) {
+  while (action_ < Action::stop_epoch && !at_last_batch() && train_next()) {
+    if (out_of_time()) break;
     if (!is_planned_ && interrupt_requested()) {
       interrupted_ = true;
       action_ = Action::stop_fit;
@@ -229,6 +230,18 @@ void FitLoop::train_turns() {
   micro_batches_->take_changes([&](MicroBatchChange change) { report(std::move(change)); });
   allows(&Callback::after_batch, Action::stop_epoch);
   release_step();
+}
+
+bool FitLoop::at_last_batch() const {
+  return plan_.batches > 0 && plan_.epoch * context_.batches + plan_.batch >= plan_.batches;
+}
+
+bool FitLoop::out_of_time() const {
+  if (plan_.most_seconds <= 0) return false;
+  double seconds = 0;
+  for (const EpochRow& row : plan_.rows) seconds += row.seconds;
+  if (training_since_) seconds += context_.row.seconds + seconds_since(*training_since_);
+  return seconds >= plan_.most_seconds;
 }
 
 void FitLoop::validate_epoch() {

@@ -105,6 +105,10 @@ class FitLoop {
   /// Notifies callbacks of a change of the micro-batch.
   void report(MicroBatchChange change);
   [[nodiscard]] FitPlan current_plan() const;
+  /// Whether all batches of the fit are trained, where its last epoch may be partial.
+  [[nodiscard]] bool at_last_batch() const;
+  /// Whether the fit has taken all the time that it is given.
+  [[nodiscard]] bool out_of_time() const;
 
   LearnerState& state_;
   const char* call_;

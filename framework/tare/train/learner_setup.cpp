@@ -15,13 +15,13 @@ std::string clip_text(const ClipOptions& clip) {
          config::to_node(clip.norm > 0 ? clip.norm : clip.value).text;
 }
 
+}  // namespace
+
 void check_epochs(int64_t epochs, const std::string& call) {
   if (epochs <= 0) throw ConfigError(call, "epochs", "must be > 0", "", std::to_string(epochs));
   if (epochs > kMostEpochs)
     throw ConfigError(call, "epochs", "must be at most 1,000,000,000", "", std::to_string(epochs));
 }
-
-}  // namespace
 
 void check_step_in_backward(const LearnerOptions& options, const std::string& where) {
   if (!options.step_in_backward) return;

@@ -28,6 +28,8 @@ class SideWork;
 
 /// Throws ConfigError, naming `where`, for options that step_in_backward cannot have.
 void check_step_in_backward(const LearnerOptions& options, const std::string& where);
+/// Throws ConfigError, naming `call`, for a number of epochs that is not in [1, kMostEpochs].
+void check_epochs(int64_t epochs, const std::string& call);
 
 /// Returns float16 and bfloat16 to float32; others as they are.
 [[nodiscard]] at::Tensor full_precision(const at::Tensor& tensor);

@@ -20,6 +20,7 @@
 #include "tare/optim/optimizer.h"
 #include "tare/optim/optimizer_set.h"
 #include "tare/optim/schedule.h"
+#include "tare/train/duration.h"
 
 namespace tare {
 
@@ -167,9 +168,6 @@ struct FitOptions {
   int64_t first_validation_micro_batch = 0;
 };
 
-/// Bounds the epochs of a fit, so that its steps can be counted.
-inline constexpr int64_t kMostEpochs = 1'000'000'000;
-
 /// Whether LearnerOptions::recompute is left to a plan.
 [[nodiscard]] bool is_auto(const std::vector<std::string>& recompute);
 
@@ -178,6 +176,13 @@ struct OneCycleOptions {
   LearningRate max_lr = 1e-3;            ///< peak; one rate, or lr_range(first, last)
   OneCycle shape{};                      ///< of the curve
   std::vector<CallbackPtr> callbacks{};  ///< of this call only, after the Learner's
+};
+
+/// Configures one call of fine_tune().
+struct FineTuneOptions {
+  int64_t frozen_epochs = 1;             ///< of the last layer group alone, >= 1
+  double lr = 2e-3;                      ///< peak rate of the last layer group while it is alone
+  std::vector<CallbackPtr> callbacks{};  ///< of both fits, after the Learner's
 };
 
 /// Reports the result of one call of fit(), fit_one_cycle() or resume().
@@ -192,6 +197,13 @@ struct FitResult {
   int64_t overflows = 0;
   double seconds = 0;                          ///< wall time of this call
   [[nodiscard]] double samples_per_s() const;  ///< trained samples over the wall time of the epochs
+};
+
+/// Reports the two fits of fine_tune(). The second has trained no epoch where an interrupt or a
+/// callback ended the first.
+struct FineTuneResult {
+  FitResult frozen{};  ///< of the last layer group alone
+  FitResult all{};     ///< of all layer groups
 };
 
 /// Reports figures over a whole split.

@@ -208,6 +208,8 @@ FitPlan plan_from(const Stored& source) {
   if (reader.has("order")) plan.order = order_from(reader.object("order"));
   if (reader.has("optimizers")) plan.optimizers = reader.texts("optimizers");
   if (reader.has("turns")) plan.turns = reader.texts("turns");
+  if (reader.has("batches")) plan.batches = reader.count("batches");  // else the epochs are whole
+  if (reader.has("most_seconds")) plan.most_seconds = reader.real("most_seconds");
   if (plan.finished()) reader.fail("epoch", "lies behind the last epoch");
   try {
     plan.schedule = config::read<Schedule>(config::parse_text(reader.text("schedule"), "schedule"));
@@ -332,6 +334,8 @@ StoredState stored(const TrainState& state) {
              {"loss_samples", plan.loss_samples},
              {"seconds", plan.seconds},
              {"rows", store_rows(plan.rows, kFitRows, result.tensors)}};
+    if (plan.batches > 0) fit["batches"] = plan.batches;
+    if (plan.most_seconds > 0) fit["most_seconds"] = plan.most_seconds;
     if (plan.turn > 0) fit["turn"] = plan.turn;
     if (plan.overflows > 0) fit["overflows"] = plan.overflows;
     if (const auto& order = plan.order)

@@ -35,7 +35,9 @@ void check_same_names(const std::vector<std::string>& saved, const std::vector<s
 
 /// Describes a fit and its position: everything that determines how it continues.
 struct FitPlan {
-  int64_t epochs = 0;                  ///< of the fit, >= 1
+  int64_t epochs = 0;                  ///< of the fit, >= 1; the last one may be partial
+  int64_t batches = 0;                 ///< of the fit in all; 0: its epochs are whole
+  double most_seconds = 0;             ///< the fit ends after so many; 0: no limit
   std::vector<double> rates{};         ///< of each layer group, before the schedule's factor
   Schedule schedule{};                 ///< of the rates' factor
   int64_t epoch = 0, batch = 0;        ///< the next ones
@@ -54,6 +56,10 @@ struct FitPlan {
   std::vector<EpochRow> rows{};  ///< whole epochs of this fit
 
   [[nodiscard]] bool finished() const { return epoch >= epochs; }  ///< whether no epoch is left
+  /// Returns the batches of the fit, of which an epoch has `in_epoch` > 0.
+  [[nodiscard]] int64_t all_batches(int64_t in_epoch) const {
+    return batches > 0 ? batches : epochs * in_epoch;
+  }
 };
 
 /// Holds a callback's state in a checkpoint.
