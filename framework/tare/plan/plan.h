@@ -38,6 +38,9 @@ struct MemoryPlan {
   int64_t batch = 0;              ///< samples per step
   int64_t start_bytes = 0;        ///< what the plan counts as there before: the model, kept state
   int64_t peak_bytes = 0;         ///< highest allocated bytes above that
+  /// Bounds `peak_bytes` from above: equal to it where everything is counted, what the card has
+  /// beyond the start where only workspaces of convolutions are not; 0: no bound is known.
+  int64_t at_most_bytes = 0;
   int64_t reserved_bytes = 0;     ///< highest that the allocator holds, the start included
   CategoryBytes categories{};     ///< of the peak; sums to peak_bytes
   std::string at{};               ///< where the peak is: "backward, convolution_backward"

@@ -118,6 +118,16 @@ class Planner {
       warn_of_bfloat16_on_card(parse_precision(request_.options.precision, "plan"), target_.name);
   }
 
+  /// Where memory is too short for a workspace, LibTorch takes the next algorithm of cuDNN
+  /// (ATen/native/cudnn/Conv_v8.cpp), so that workspaces never take more than there is.
+  [[nodiscard]] static int64_t at_most(const MemoryPlan& plan) {
+    if (plan.not_counted.empty()) return plan.peak_bytes;
+    const bool only_workspaces = plan.not_counted == std::vector<std::string>{plan::kWorkspaces};
+    return only_workspaces && plan.peak_bytes <= plan.capacity_bytes - plan.start_bytes
+               ? plan.capacity_bytes - plan.start_bytes
+               : 0;
+  }
+
   [[nodiscard]] MemoryPlan figures() {
     const int64_t batch = request_.options.batch;
     const Estimate found = first_estimate(batch);
@@ -125,6 +135,7 @@ class Planner {
     plan.not_counted = not_counted_.value_or(std::vector<std::string>());
     plan.start_bytes = found.start_bytes;
     plan.peak_bytes = found.peak_bytes;
+    plan.at_most_bytes = at_most(plan);
     plan.reserved_bytes = found.reserved_bytes;
     plan.categories = found.categories;
     plan.at = found.at;

@@ -60,6 +60,9 @@ std::string advice_of(const MemoryPlan& phase) {
   }
   if (!phase.not_counted.empty())
     out << "  at least: without " << listed(phase.not_counted) << '\n';
+  if (phase.at_most_bytes > phase.peak_bytes)
+    out << "  at most: " << format_bytes(phase.at_most_bytes)
+        << ", what the card has: cuDNN takes a smaller workspace where memory is short\n";
   if (phase.method == "probe") out << "  by a probe of few samples: " << phase.reason << '\n';
   if (!phase.recompute.empty()) out << "  recomputes " << listed(phase.recompute) << '\n';
   if (phase.in_micro_batches) {
@@ -99,6 +102,7 @@ ordered_json to_json(const MemoryPlan& phase) {
   };
   put("start_bytes", phase.start_bytes);
   put("peak_bytes", phase.peak_bytes);
+  put("at_most_bytes", phase.at_most_bytes > 0 ? ordered_json(phase.at_most_bytes) : nullptr);
   put("reserved_bytes", phase.reserved_bytes);
   put("categories", categories);
   put("at", phase.at);

@@ -45,9 +45,10 @@ void require_fit(const RecipeOptions& recipe, const RecipePlan& plan);
 void print(std::ostream& out, const RecipePlan& plan);
 /// Returns {name, device, capacity_bytes, fits (null where a phase is unknown and the others fit),
 /// largest_batch, largest_micro_batch, method, phases[] {name, batch, start_bytes, peak_bytes,
-/// reserved_bytes, categories {}, at, fits, in_micro_batches, micro_batch_peak_bytes and
-/// largest_validation_micro_batch (if in_micro_batches), largest_batch, largest_micro_batch,
-/// savings[] {change, peak_bytes, at_least}, method, reason}}. Unknown figures are null.
+/// at_most_bytes (null: no bound is known), reserved_bytes, categories {}, at, fits,
+/// in_micro_batches, micro_batch_peak_bytes and largest_validation_micro_batch (if
+/// in_micro_batches), largest_batch, largest_micro_batch, savings[] {change, peak_bytes, at_least},
+/// method, reason}}. Unknown figures are null.
 [[nodiscard]] std::string to_json(const RecipePlan& plan);
 
 /// Returns the recipe with everything that changes no plan at its default: names, seed, learning

@@ -24,6 +24,8 @@ namespace tare::plan {
 /// others are in verified_operators.cpp, which the tests hold up): what they take there beyond
 /// their results is not known, so that a plan with one of them may be too small.
 [[nodiscard]] std::vector<std::string> unverified(const Trace& trace);
+/// Names the workspaces of convolutions among what a plan for a card does not contain.
+inline constexpr const char* kWorkspaces = "the workspaces of cuDNN's convolutions";
 /// Returns what a card may take beyond its trace, as texts: the temporary memory of operators that
 /// have not been compared with a card, and the workspaces that cuDNN chooses for convolutions.
 [[nodiscard]] std::vector<std::string> not_counted_on_card(const Trace& trace);

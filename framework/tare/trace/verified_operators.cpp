@@ -331,7 +331,7 @@ std::vector<std::string> not_counted_on_card(const Trace& trace) {
     return std::ranges::binary_search(kOfTheHost, name);
   });
   for (std::string& name : names) name.insert(0, "the temporary memory of ");
-  if (trace.find(kUnknownWorkspace)) names.emplace_back("the workspaces of cuDNN's convolutions");
+  if (trace.find(kUnknownWorkspace)) names.emplace_back(kWorkspaces);
   return names;
 }
 
