@@ -68,6 +68,8 @@ const std::vector<Command>& commands() {
       {.text = "tare run recipes/configs/digits/staged.yaml name=again batch=256 phases.2.epochs=2",
        .prints = "exported runs/again/digits.tare",
        .small = small_run},
+      {.text = "tare compare runs/digits-staged runs/again --out compared.html",
+       .prints = "highest peak of a phase"},
       {.text = "tare sweep plan recipes/configs/digits/sweep.yaml",
        .prints = "digits-sweep: 6 runs",
        .small = small_sweep},

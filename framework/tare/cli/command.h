@@ -26,6 +26,7 @@ int explain_command(const Arguments& arguments);     ///< runs `tare explain`
 int data_command(const Arguments& arguments);        ///< runs `tare data`
 int sweep_command(const Arguments& arguments);       ///< runs `tare sweep`
 int report_command(const Arguments& arguments);      ///< runs `tare report`
+int compare_command(const Arguments& arguments);     ///< runs `tare compare`
 int export_command(const Arguments& arguments);      ///< runs `tare export`
 int new_command(const Arguments& arguments);         ///< runs `tare new`
 int cat_command(const Arguments& arguments);         ///< runs `tare cat`

@@ -1,0 +1,292 @@
+// Compares the files of several runs.
+#include "tare/report/comparison.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <utility>
+
+#include "tare/base/bytes.h"
+#include "tare/base/error.h"
+#include "tare/base/table.h"
+#include "tare/config/node.h"
+#include "tare/report/chart.h"
+#include "tare/report/markup.h"
+#include "tare/report/page.h"
+#include "tare/report/read_run.h"
+
+namespace tare::report {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kNone = "-";
+
+// ---- settings
+
+using Settings = std::map<std::string, std::string>;
+
+/// Adds the scalars below a node, and its lists without mappings as one value each.
+void flatten(const config::Node& node, const std::string& path, Settings& into) {
+  const auto has_maps = [](const config::Node& list) {
+    return std::ranges::any_of(
+        list.items, [](const config::Node& item) { return item.kind == config::Kind::map; });
+  };
+  if (node.kind == config::Kind::map) {
+    for (const auto& entry : node.entries)
+      flatten(entry.value, path.empty() ? entry.key : path + '.' + entry.key, into);
+  } else if (node.kind == config::Kind::sequence && has_maps(node)) {
+    for (size_t i = 0; i < node.items.size(); ++i)
+      flatten(node.items[i], path + '.' + std::to_string(i), into);
+  } else {
+    into[path] = config::flow_text(node);
+  }
+}
+
+Settings settings_of(const RunFiles& run) {
+  Settings settings;
+  if (run.recipe.empty()) return settings;
+  flatten(config::parse_text(run.recipe, "recipe.yaml"), "", settings);
+  settings.erase("name");
+  settings.erase("folder");
+  return settings;
+}
+
+std::vector<ComparedRow> differing(const std::vector<RunFiles>& runs) {
+  std::vector<Settings> all;
+  std::set<std::string> paths;
+  for (const auto& run : runs) {
+    all.push_back(settings_of(run));
+    for (const auto& [path, value] : all.back()) paths.insert(path);
+  }
+  std::vector<ComparedRow> rows;
+  for (const auto& path : paths) {
+    ComparedRow row{.name = path};
+    for (const auto& settings : all) {
+      const auto found = settings.find(path);
+      row.texts.push_back(found == settings.end() ? kNone : found->second);
+    }
+    if (std::ranges::adjacent_find(row.texts, std::not_equal_to()) != row.texts.end())
+      rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+// ---- figures
+
+/// Collects rows, one call for each figure of each run in the order of the runs.
+class Figures {
+ public:
+  explicit Figures(size_t runs) : runs_(runs) {}
+
+  void add(size_t run, const std::string& name, double value, const std::string& text) {
+    auto found = std::ranges::find(rows_, name, &ComparedRow::name);
+    if (found == rows_.end()) {
+      rows_.push_back(
+          {name, std::vector<std::string>(runs_, kNone), std::vector<double>(runs_, std::nan(""))});
+      found = rows_.end() - 1;
+    }
+    found->texts[run] = text;
+    found->values[run] = value;
+  }
+  [[nodiscard]] std::vector<ComparedRow> take() { return std::move(rows_); }
+
+ private:
+  size_t runs_;
+  std::vector<ComparedRow> rows_;
+};
+
+void add_bytes(Figures& to, size_t run, const std::string& name, int64_t bytes) {
+  to.add(run, name, static_cast<double>(bytes), format_bytes(bytes));
+}
+
+void add_figures(Figures& to, size_t run, const RunFiles& files) {
+  size_t epochs = 0;
+  for (const auto& phase : files.phases) epochs += phase.epochs.size();
+  if (files.figures) {
+    const RunFigures& f = *files.figures;
+    for (const auto& value : figures_of(f.test))
+      to.add(run, "test " + value.name, value.value, figure(value.value));
+    for (const auto& value : figures_of(f.valid))
+      to.add(run, "valid " + value.name, value.value, figure(value.value));
+  }
+  to.add(run, "epochs", static_cast<double>(epochs), format_count(static_cast<int64_t>(epochs)));
+  if (!files.figures) return;
+  const RunFigures& f = *files.figures;
+  to.add(run, "time", f.seconds, format_seconds(f.seconds));
+  int64_t peak = 0;
+  for (const auto& phase : f.phases) {
+    peak = std::max(peak, phase.peak_bytes);
+    to.add(run, "samples/s of " + phase.name, phase.samples_per_s, figure(phase.samples_per_s));
+  }
+  add_bytes(to, run, "highest peak of a phase", peak);
+  add_bytes(to, run, "process at the end", f.process_bytes);
+  if (f.exported) add_bytes(to, run, "bundle", f.exported->bytes);
+}
+
+// ---- curves
+
+std::vector<double> line_of(const RunFiles& run,
+                            const std::function<double(const EpochRow&)>& value) {
+  std::vector<double> line;
+  for (const auto& phase : run.phases)
+    for (const auto& row : phase.epochs) line.push_back(value(row));
+  const bool any = std::ranges::any_of(line, [](double v) { return std::isfinite(v); });
+  return any ? line : std::vector<double>();
+}
+
+std::vector<ComparedCurve> curves_of(const std::vector<RunFiles>& runs) {
+  std::vector<ComparedCurve> curves;
+  const auto add = [&](const std::string& name, const auto& value) {
+    ComparedCurve curve{.name = name};
+    for (const auto& run : runs) curve.lines.push_back(line_of(run, value));
+    const bool any = std::ranges::any_of(curve.lines, [](const auto& l) { return !l.empty(); });
+    if (any) curves.push_back(std::move(curve));
+  };
+  add("train_loss", [](const EpochRow& row) { return row.train_loss; });
+  add("valid_loss", [](const EpochRow& row) { return row.valid_loss; });
+  std::vector<std::string> names;
+  for (const auto& run : runs)
+    for (const auto& name : metric_names(run))
+      if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+  for (const auto& name : names)
+    add(name, [&name](const EpochRow& row) {
+      const MetricValue* metric = find_metric(row, name);
+      return metric ? metric->value : std::nan("");
+    });
+  return curves;
+}
+
+std::vector<std::string> names_of(const std::vector<RunFiles>& runs,
+                                  const std::vector<fs::path>& folders) {
+  std::vector<std::string> names;
+  std::set<std::string> seen;
+  for (const auto& run : runs) {
+    names.push_back(run.name);
+    seen.insert(run.name);
+  }
+  if (seen.size() == names.size()) return names;
+  names.clear();
+  for (const auto& folder : folders) names.push_back(folder.string());
+  return names;
+}
+
+// ---- output
+
+std::string text_of(const std::vector<ComparedRow>& rows, const std::string& head,
+                    const std::vector<std::string>& runs, size_t width) {
+  std::vector<TableColumn> columns{{head}};
+  for (const auto& run : runs) columns.push_back({printable(run)});
+  std::vector<TableRow> cells;
+  for (const auto& row : rows) {
+    TableRow& line = cells.emplace_back(TableRow{printable(row.name)});
+    for (const auto& text : row.texts) line.push_back(printable(text));
+  }
+  return text_table(columns, cells, width);
+}
+
+std::string html_of(const std::vector<ComparedRow>& rows, const std::string& head,
+                    const std::vector<std::string>& runs) {
+  if (rows.empty()) return {};
+  std::vector<std::string> heads{head};
+  heads.insert(heads.end(), runs.begin(), runs.end());
+  std::vector<std::vector<std::string>> cells;
+  for (const auto& row : rows) {
+    auto& line = cells.emplace_back(std::vector<std::string>{row.name});
+    line.insert(line.end(), row.texts.begin(), row.texts.end());
+  }
+  return table(head, heads, cells);
+}
+
+std::string chart_of(const ComparedCurve& curve, const std::vector<std::string>& runs) {
+  std::vector<Series> series;
+  std::vector<LegendItem> items;
+  for (size_t run = 0; run < runs.size(); ++run) {
+    if (curve.lines[run].empty()) continue;
+    Series line{.name = runs[run], .colour = run};
+    for (size_t i = 0; i < curve.lines[run].size(); ++i)
+      line.points.push_back({static_cast<double>(i + 1), curve.lines[run][i]});
+    items.push_back({runs[run], run, true});
+    series.push_back(std::move(line));
+  }
+  const std::string caption = capitalized(curve.name) + " by epoch";
+  const std::string chart = line_chart({.title = caption,
+                                        .description = "A line for each run.",
+                                        .x_title = "epoch",
+                                        .y_title = curve.name,
+                                        .series = std::move(series)});
+  return chart_with(caption, chart, legend(items));
+}
+
+}  // namespace
+
+Comparison compare_runs(const std::vector<fs::path>& folders) {
+  if (folders.size() < 2 || folders.size() > kMostCompared)
+    throw ConfigError("compare", "compares 2 to " + std::to_string(kMostCompared) + " runs, got " +
+                                     std::to_string(folders.size()));
+  std::vector<RunFiles> runs;
+  for (const auto& folder : folders) runs.push_back(read_run(folder, folder));
+  Comparison result{
+      .runs = names_of(runs, folders), .settings = differing(runs), .curves = curves_of(runs)};
+  Figures figures(runs.size());
+  for (size_t i = 0; i < runs.size(); ++i) {
+    add_figures(figures, i, runs[i]);
+    if (!runs[i].figures) result.unfinished.push_back(result.runs[i]);
+  }
+  result.figures = figures.take();
+  return result;
+}
+
+std::string to_text(const Comparison& comparison, size_t width) {
+  std::string text = comparison.settings.empty()
+                         ? "the settings are equal\n"
+                         : text_of(comparison.settings, "setting", comparison.runs, width);
+  text += '\n' + text_of(comparison.figures, "figure", comparison.runs, width);
+  for (const auto& run : comparison.unfinished)
+    text += printable(run) + " has not ended: only its epochs are known\n";
+  return text;
+}
+
+std::string to_json(const Comparison& comparison) {
+  using nlohmann::ordered_json;
+  const auto number = [](double value) {
+    return std::isfinite(value) ? ordered_json(value) : ordered_json();
+  };
+  ordered_json settings = ordered_json::object(), figures = settings, curves = settings;
+  for (const auto& row : comparison.settings) settings[row.name] = row.texts;
+  for (const auto& row : comparison.figures)
+    for (const double value : row.values) figures[row.name].push_back(number(value));
+  for (const auto& curve : comparison.curves)
+    for (const auto& line : curve.lines) {
+      ordered_json values = ordered_json::array();
+      for (const double value : line) values.push_back(number(value));
+      curves[curve.name].push_back(std::move(values));
+    }
+  const ordered_json all{{"runs", comparison.runs},
+                         {"settings", settings},
+                         {"figures", figures},
+                         {"curves", curves},
+                         {"unfinished", comparison.unfinished}};
+  return all.dump(2, ' ', false, ordered_json::error_handler_t::replace);
+}
+
+std::string to_html(const Comparison& comparison) {
+  std::string charts, unfinished;
+  for (const auto& curve : comparison.curves) charts += chart_of(curve, comparison.runs);
+  if (!charts.empty()) charts = "<div class=\"pair\">" + charts + "</div>";
+  for (const auto& run : comparison.unfinished)
+    unfinished += note(run + " has not ended: only its epochs are known.");
+  const std::string settings = comparison.settings.empty()
+                                   ? note("The settings are equal.")
+                                   : html_of(comparison.settings, "setting", comparison.runs);
+  return page("Comparison of " + std::to_string(comparison.runs.size()) + " runs",
+              "the settings in which they differ, their figures and their curves",
+              unfinished + section("Settings", settings) +
+                  section("Figures", html_of(comparison.figures, "figure", comparison.runs)) +
+                  section("Training", charts));
+}
+
+}  // namespace tare::report

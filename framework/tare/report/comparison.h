@@ -1,0 +1,49 @@
+// Several runs side by side: the settings in which they differ, their figures and their curves.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace tare::report {
+
+/// Bounds the runs of a comparison: each has a colour of its own in the charts.
+inline constexpr size_t kMostCompared = 9;
+
+/// Holds one line of a comparison: a setting or a figure of each run.
+struct ComparedRow {
+  std::string name{};                ///< "optimizer.kind", "valid accuracy"
+  std::vector<std::string> texts{};  ///< for people, one for each run; "-": the run has none
+  std::vector<double> values{};      ///< of a figure, in its unit; NaN: none. Empty: a setting
+};
+
+/// Holds the curves of one figure by epoch. A line that a run does not have is empty.
+struct ComparedCurve {
+  std::string name{};                        ///< "valid_loss", "accuracy"
+  std::vector<std::vector<double>> lines{};  ///< of each run, by epoch from the first
+};
+
+/// Compares runs; a value.
+struct Comparison {
+  std::vector<std::string> runs{};        ///< names; folders where two runs have one name
+  std::vector<ComparedRow> settings{};    ///< in which the runs differ, by their paths
+  std::vector<ComparedRow> figures{};     ///< of the whole runs
+  std::vector<ComparedCurve> curves{};    ///< losses, then the metrics
+  std::vector<std::string> unfinished{};  ///< names of the runs that have not ended
+};
+
+/// Reads the folders of 2 to kMostCompared runs, as `tare run` leaves them. The name and the folder
+/// of a run count as no setting. Throws IoError for a file that cannot be read, ConfigError for
+/// another number of folders and for a folder without a run, FormatError for a damaged file.
+[[nodiscard]] Comparison compare_runs(const std::vector<std::filesystem::path>& folders);
+
+/// Returns tables of the settings and the figures, within `width` columns.
+[[nodiscard]] std::string to_text(const Comparison& comparison, size_t width);
+/// Returns {runs [], settings {path: []}, figures {name: []}, curves {name: [[]]}, unfinished []},
+/// without a newline at the end; NaN is null.
+[[nodiscard]] std::string to_json(const Comparison& comparison);
+/// Returns one HTML page with the tables and a chart for each curve, which needs nothing else.
+[[nodiscard]] std::string to_html(const Comparison& comparison);
+
+}  // namespace tare::report

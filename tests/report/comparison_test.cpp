@@ -1,0 +1,120 @@
+// Runs side by side.
+#include "tare/report/comparison.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "report/markup_check.h"
+#include "report/run_folder.h"
+#include "support/temp_dir.h"
+#include "tare/base/error.h"
+#include "tare/base/terminal.h"
+
+namespace tare::report {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using namespace tare::testing;
+
+class ComparedRuns : public ::testing::Test {
+ protected:
+  ComparedRuns() {
+    write_run(folder_ / "a", "all", "first");
+    write_run(folder_ / "b", "rest", "second");
+    write_file(folder_ / "b" / "recipe.yaml",
+               "name: second\nbatch: 128\noptimizer: {kind: sgd}\nmetrics: [accuracy]\n"
+               "phases:\n  - name: head\n    epochs: 3\n  - name: rest\n");
+  }
+  [[nodiscard]] Comparison compared() const { return compare_runs({folder_ / "a", folder_ / "b"}); }
+  TempDir folder_;
+};
+
+const ComparedRow& row(const std::vector<ComparedRow>& rows, const std::string& name) {
+  const auto found = std::ranges::find(rows, name, &ComparedRow::name);
+  EXPECT_NE(found, rows.end()) << name;
+  return *found;
+}
+
+TEST_F(ComparedRuns, ListTheSettingsInWhichTheyDiffer) {
+  const Comparison c = compared();
+  EXPECT_THAT(c.runs, ElementsAre("first", "second"));
+  ASSERT_EQ(c.settings.size(), 4U);
+  EXPECT_THAT(row(c.settings, "batch").texts, ElementsAre("64", "128"));
+  EXPECT_THAT(row(c.settings, "optimizer.kind").texts, ElementsAre("-", "sgd"));
+  EXPECT_THAT(row(c.settings, "metrics").texts, ElementsAre("-", "[accuracy]"));
+  EXPECT_THAT(row(c.settings, "phases.1.name").texts, ElementsAre("all", "rest"));
+}
+
+TEST_F(ComparedRuns, HaveTheirFiguresAndCurves) {
+  const Comparison c = compared();
+  EXPECT_THAT(row(c.figures, "test accuracy").values, ElementsAre(0.913, 0.913));
+  EXPECT_THAT(row(c.figures, "time").texts, ElementsAre("1 min 35 s", "1 min 35 s"));
+  EXPECT_THAT(row(c.figures, "highest peak of a phase").values, ElementsAre(30e6, 30e6));
+  EXPECT_TRUE(std::isnan(row(c.figures, "samples/s of rest").values[0]));
+  EXPECT_EQ(row(c.figures, "samples/s of rest").texts[0], "-");
+  ASSERT_EQ(c.curves.size(), 3U);
+  EXPECT_EQ(c.curves[0].name, "train_loss");
+  EXPECT_THAT(c.curves[0].lines[1], ElementsAre(2.1, 1.2, 0.8, 0.5, 0.3));
+  EXPECT_EQ(c.curves[2].name, "accuracy");
+  EXPECT_THAT(c.unfinished, IsEmpty());
+}
+
+TEST_F(ComparedRuns, AreShownAsTextJsonAndPage) {
+  const Comparison c = compared();
+  const std::string text = to_text(c, kAnyWidth);
+  for (const char* part : {"setting", "first", "second", "optimizer.kind", "test accuracy"})
+    EXPECT_THAT(text, HasSubstr(part));
+  const auto json = nlohmann::json::parse(to_json(c));
+  EXPECT_EQ(json["settings"]["batch"][1], "128");
+  EXPECT_EQ(json["figures"]["test loss"][0], 0.41);
+  EXPECT_TRUE(json["figures"]["samples/s of rest"][0].is_null());
+  EXPECT_TRUE(json["curves"]["valid_loss"][0][2].is_null());
+  const std::string html = to_html(c);
+  EXPECT_TRUE(is_well_formed(html));
+  for (const char* part : {"Train_loss by epoch", "Accuracy by epoch", "optimizer.kind", "second"})
+    EXPECT_THAT(html, HasSubstr(part));
+}
+
+TEST_F(ComparedRuns, ThatAreEqualDifferInNothing) {
+  const Comparison c = compare_runs({folder_ / "a", folder_ / "a"});
+  EXPECT_THAT(c.settings, IsEmpty());
+  EXPECT_THAT(to_text(c, kAnyWidth), HasSubstr("the settings are equal"));
+  EXPECT_THAT(to_html(c), HasSubstr("The settings are equal."));
+  // Two runs of one name go by their folders.
+  EXPECT_EQ(c.runs[0], (folder_ / "a").string());
+}
+
+TEST_F(ComparedRuns, ThatHaveNotEndedHaveEpochs) {
+  fs::remove(folder_ / "b" / "report.json");
+  const Comparison c = compared();
+  EXPECT_THAT(c.unfinished, ElementsAre("second"));
+  EXPECT_THAT(row(c.figures, "epochs").texts, ElementsAre("5", "5"));
+  EXPECT_THAT(row(c.figures, "test accuracy").texts, ElementsAre("0.913", "-"));
+  EXPECT_THAT(to_text(c, kAnyWidth), HasSubstr("second has not ended"));
+}
+
+TEST_F(ComparedRuns, HostileNamesAreEscaped) {
+  write_run(folder_ / "x", "all", "<script>alert(1)</script>");
+  const std::string html = to_html(compare_runs({folder_ / "a", folder_ / "x"}));
+  EXPECT_TRUE(is_well_formed(html));
+  EXPECT_THAT(html, Not(HasSubstr("<script>")));
+}
+
+TEST_F(ComparedRuns, OfAnotherNumberOrNoRunAreRefused) {
+  EXPECT_THROW((void)compare_runs({folder_ / "a"}), ConfigError);
+  EXPECT_THROW((void)compare_runs(std::vector<fs::path>(kMostCompared + 1, folder_ / "a")),
+               ConfigError);
+  fs::create_directories(folder_ / "none");
+  EXPECT_THROW((void)compare_runs({folder_ / "a", folder_ / "none"}), ConfigError);
+  EXPECT_THROW((void)compare_runs({folder_ / "a", folder_ / "absent"}), IoError);
+}
+
+}  // namespace
+}  // namespace tare::report
