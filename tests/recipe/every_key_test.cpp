@@ -197,6 +197,7 @@ KeyRows EveryKey::rows() const {
       {"batch", {"batch=16"}},
       {"micro_batch", {"micro_batch=8"}},
       {"recompute", {"recompute=all"}},
+      {"sampling", {"sampling=balanced"}},
       {"offload", {"offload=all"}},
       {"precision", {"precision=bf16"}},
       {"step_in_backward", {"step_in_backward=true"}},

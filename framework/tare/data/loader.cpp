@@ -29,6 +29,15 @@ void check(const DatasetPtr& data, const LoaderOptions& o) {
   require(!o.drop_last || o.batch <= data->size(),
           "drop_last with batch " + std::to_string(o.batch) + " leaves nothing of " +
               std::to_string(data->size()) + " samples: lower the batch or keep the last one");
+  if (o.weights) check_weights(*o.weights, data->size(), "data.loader");
+}
+
+std::vector<int64_t> shuffled(const std::vector<int64_t>& all, uint64_t seed) {
+  std::vector<int64_t> result;
+  result.reserve(all.size());
+  for (const int64_t i : permutation(std::ssize(all), seed))
+    result.push_back(all[static_cast<size_t>(i)]);
+  return result;
 }
 
 }  // namespace
@@ -52,8 +61,10 @@ struct Loader::State {
     const int64_t begin = index * options.batch,
                   size = std::min(options.batch, data->size() - begin);
     const std::span<const int64_t> all(order);
+    const uint64_t seed =
+        options.weights ? derive_seed(epoch_seed, static_cast<uint64_t>(index)) : epoch_seed;
     Batch batch = data->get({all.subspan(static_cast<size_t>(begin), static_cast<size_t>(size)),
-                             epoch_seed, options.training});
+                             seed, options.training});
     if (options.pinned) pin(batch);
     return batch;
   }
@@ -82,8 +93,12 @@ void Loader::start(int64_t epoch, int64_t position) {
   stop();
   const LoaderOptions& o = state_->options;
   state_->epoch_seed = derive_seed(o.seed, static_cast<uint64_t>(epoch));
-  if (o.shuffle) {
-    state_->order = permutation(state_->data->size(), derive_seed(state_->epoch_seed, kOrder));
+  const uint64_t order_seed = derive_seed(state_->epoch_seed, kOrder);
+  if (o.weights) {
+    state_->order = weighted_indices(*o.weights, order_seed);
+    if (o.shuffle) state_->order = shuffled(state_->order, derive_seed(order_seed, 1));
+  } else if (o.shuffle) {
+    state_->order = permutation(state_->data->size(), order_seed);
   } else if (state_->order.empty()) {
     state_->order.resize(static_cast<size_t>(state_->data->size()));
     std::iota(state_->order.begin(), state_->order.end(), int64_t{0});

@@ -5,14 +5,19 @@
 #include <memory>
 
 #include "tare/data/dataset.h"
+#include "tare/data/sampling.h"
 #include "tare/memory/accountable.h"
 
 namespace tare {
 
 /// Sets how a Loader makes batches.
 struct LoaderOptions {
-  int64_t batch = 64;      ///< samples in a batch, >= 1
-  bool shuffle = false;    ///< a permutation that depends on (seed, epoch) only
+  int64_t batch = 64;    ///< samples in a batch, >= 1
+  bool shuffle = false;  ///< a permutation that depends on (seed, epoch) only
+  /// An epoch has as many samples as the data, but each as often as its weight says, see
+  /// weighted_indices(). What is random about a sample then depends on its batch too, so that a
+  /// sample that is drawn several times is not drawn alike. Null: every sample once.
+  SampleWeights weights{};
   bool drop_last = false;  ///< skip a last batch that is not full
   int64_t workers = 0;     ///< threads, 0 to 256; 0: batches are made in next()
   int64_t prefetch = 2;    ///< batches made ahead by workers, >= 1; at least one per worker
@@ -31,7 +36,8 @@ void pin(Batch& batch);
 /// and destroys it.
 class Loader {
  public:
-  /// Throws ConfigError for null or empty data, an option out of range, and drop_last with fewer
+  /// Throws ConfigError for null or empty data, an option out of range, weights as check_weights(),
+  /// and drop_last with fewer
   /// samples than a batch.
   Loader(DatasetPtr data, const LoaderOptions& options);
   ~Loader();

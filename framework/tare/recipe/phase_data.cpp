@@ -10,6 +10,7 @@
 
 #include "tare/base/error.h"
 #include "tare/base/log.h"
+#include "tare/data/sampling.h"
 #include "tare/metric/check.h"
 #include "tare/metric/loss.h"
 #include "tare/metric/metric.h"
@@ -205,6 +206,10 @@ void check_data(const RecipeOptions& recipe, size_t phase, const OpenData& data)
     refuse(recipe, path_of("best", true, phase), "needs a validation split", "train_loss",
            options.best);
   check_callbacks(recipe, phase, facts);
+  at_value(recipe, "sampling", [&] {
+    if (recipe.learner.sampling == "balanced")
+      (void)balancing_weights(data.named.splits.train, "recipe.run");
+  });
   const int64_t classes = classes_of(recipe, facts), labels = facts.labels.classes;
   const std::string loss = loss_name(recipe);
   const bool by_class = loss == "cross_entropy" || loss == "nll";

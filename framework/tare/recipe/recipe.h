@@ -129,7 +129,7 @@ void visit_fields(auto& visit, RecipeOptions& o) {
   visit("batch", o.batch, config::at_least(1));
   visit.select(o.learner,
                {"micro_batch", "recompute", "offload", "precision", "step_in_backward",
-                "frozen_weights", "kernels", "shuffle", "drop_last", "stop_on_nan", "workers"});
+                "frozen_weights", "kernels", "shuffle", "sampling", "drop_last", "stop_on_nan", "workers"});
   visit("save_every", o.save_every, config::at_least(0));
   visit("data", o.data);
   visit("model", o.model);

@@ -37,9 +37,11 @@ void apply_schedule(const FitPlan& plan, int64_t steps, Optimizer& optimizer, Fi
   }
 }
 
-LoaderOptions training_loader(const LearnerOptions& options, bool drop_last) {
+LoaderOptions training_loader(const LearnerOptions& options, bool drop_last,
+                              SampleWeights weights) {
   return {.batch = options.batch,
           .shuffle = options.shuffle,
+          .weights = std::move(weights),
           .drop_last = drop_last,
           .workers = options.workers,
           .seed = options.seed,
@@ -84,8 +86,9 @@ FitLoop::FitLoop(LearnerState& state, LearnerView& learner, FitStart start, cons
   }
   context_.bfloat16_on_host =
       state_.device.is_cpu() && product_type(state_.precision) == c10::kBFloat16;
-  feed_ = std::make_unique<Feed>(state_, state_.data.train,
-                                 training_loader(state_.options, state_.drops_last()));
+  feed_ = std::make_unique<Feed>(
+      state_, state_.data.train,
+      training_loader(state_.options, state_.drops_last(), state_.sample_weights(call)));
   restore(start.work.callbacks, callbacks_);
   if (state_.options.step_in_backward) stepper_.emplace(*optimizer_);
   micro_batches_.emplace(std::move(start.micro_batches), state_.sizes);

@@ -44,6 +44,17 @@ void check_step_in_backward(const LearnerOptions& options, const std::string& wh
         .about("clip", "none", clip_text(options.clip));
 }
 
+SampleWeights LearnerState::sample_weights(const std::string& call) const {
+  if (!options.sample_weights.empty()) {
+    if (options.sampling != "each")
+      throw ConfigError(call, "sample_weights", "and sampling both say how samples are drawn",
+                        "one of them", options.sampling);
+    check_weights(options.sample_weights, data.train->size(), call);
+    return std::make_shared<const std::vector<double>>(options.sample_weights);
+  }
+  return options.sampling == "balanced" ? balancing_weights(data.train, call) : nullptr;
+}
+
 void LearnerState::check_fit(const FitPlan& plan, const std::string& call) {
   check_epochs(plan.epochs, call);
   plan.schedule.check();
@@ -62,6 +73,7 @@ void LearnerState::check_fit(const FitPlan& plan, const std::string& call) {
                      "give LearnerOptions::task for such a model");
   }
   check_single_samples(call);
+  (void)sample_weights(call);
 }
 
 void LearnerState::check(const FitSetup& setup, const std::string& call) const {

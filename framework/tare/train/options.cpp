@@ -25,6 +25,7 @@ void visit_fields(config::Visitor& visit, LearnerOptions& o) {
   visit("seed", o.seed);
   visit("workers", o.workers, config::between(0, 256));
   visit("shuffle", o.shuffle);
+  visit("sampling", o.sampling, config::one_of({"each", "balanced"}));
   visit("drop_last", o.drop_last);
   visit("stop_on_nan", o.stop_on_nan);
   visit("folder", o.folder);

@@ -127,6 +127,12 @@ struct LearnerOptions {
   uint64_t seed = 42;   ///< of sample order and augmentation, not of the model's weights
   int64_t workers = 1;  ///< loader threads; 0: batches are made between the steps
   bool shuffle = true;  ///< a new order of the training split in each epoch
+  /// each | balanced. each: an epoch has every sample of the training split once. balanced: an
+  /// epoch has as many samples, drawn so that every class comes equally often; needs class labels.
+  std::string sampling = "each";
+  /// A weight >= 0 for each sample of the training split: an epoch has as many samples, each as
+  /// often as its weight says, see weighted_indices(). Empty: `sampling` decides.
+  std::vector<double> sample_weights{};
   /// Whether an epoch skips a last batch that is not full. Unset: it skips one only where a part of
   /// it would be a single sample that a batch norm of the model cannot train on, because one value
   /// per channel has no variance.
@@ -141,8 +147,9 @@ struct LearnerOptions {
   bool progress = true;                   ///< print the epochs table to standard output
 };
 
-/// Lists the options that a file can give, with their rules. Functions have no form in a file:
-/// `optimizer_factory`, `optimizers`, `callbacks` and `task` are not in the list.
+/// Lists the options that a file can give, with their rules. Functions and values of single samples
+/// have no form in a file: `optimizer_factory`, `optimizers`, `callbacks`, `task` and
+/// `sample_weights` are not in the list.
 void visit_fields(config::Visitor& visit, LearnerOptions& options);
 
 /// Changes a Learner between two fits, see Learner::set_up(). An unset member changes nothing.

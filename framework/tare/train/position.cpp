@@ -3,7 +3,9 @@
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
+#include <span>
 
+#include "tare/base/content_hash.h"
 #include "tare/base/error.h"
 #include "tare/model/stored.h"
 #include "tare/train/fit_loop.h"
@@ -47,12 +49,22 @@ void LearnerState::set_progress(TrainState state) {
   if (state.plan) pending = {std::move(*state.plan), std::move(state.callbacks)};
 }
 
+namespace {
+
+std::string sampling_text(const LearnerOptions& options) {
+  if (options.sample_weights.empty()) return options.sampling;
+  return "weights " + content_hash(std::as_bytes(std::span(options.sample_weights)));
+}
+
+}  // namespace
+
 SampleOrder LearnerState::sample_order() {
   return {.batch = options.batch,
           .samples = data.train->size(),
           .drop_last = drops_last(),
           .shuffle = options.shuffle,
-          .seed = options.seed};
+          .seed = options.seed,
+          .sampling = sampling_text(options)};
 }
 
 std::vector<NamedTensor> LearnerState::saved_model() const {

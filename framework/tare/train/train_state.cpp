@@ -184,7 +184,8 @@ SampleOrder order_from(const Reader& reader) {
           .samples = reader.count("samples"),
           .drop_last = reader.flag("drop_last"),
           .shuffle = reader.flag("shuffle"),
-          .seed = reader.seed("seed")};
+          .seed = reader.seed("seed"),
+          .sampling = reader.has("sampling") ? reader.text("sampling") : "each"};  // older ones
 }
 
 FitPlan plan_from(const Stored& source) {
@@ -283,6 +284,8 @@ void check_same_order(const SampleOrder& saved, const SampleOrder& now, const st
     refuse(flag("drop_last", saved.drop_last), flag("drop_last", now.drop_last));
   if (saved.shuffle != now.shuffle)
     refuse(flag("shuffle", saved.shuffle), flag("shuffle", now.shuffle));
+  if (saved.sampling != now.sampling)
+    refuse("sampling " + printable(saved.sampling), "sampling " + now.sampling);
   if (saved.seed != now.seed) refuse("seed " + number(saved.seed), "seed " + number(now.seed));
 }
 
@@ -339,11 +342,9 @@ StoredState stored(const TrainState& state) {
     if (plan.turn > 0) fit["turn"] = plan.turn;
     if (plan.overflows > 0) fit["overflows"] = plan.overflows;
     if (const auto& order = plan.order)
-      fit["order"] = {{"batch", order->batch},
-                      {"samples", order->samples},
-                      {"drop_last", order->drop_last},
-                      {"shuffle", order->shuffle},
-                      {"seed", order->seed}};
+      fit["order"] = {{"batch", order->batch},         {"samples", order->samples},
+                      {"drop_last", order->drop_last}, {"shuffle", order->shuffle},
+                      {"seed", order->seed},           {"sampling", order->sampling}};
     if (plan.optimizers) fit["optimizers"] = *plan.optimizers;
     if (plan.turns) fit["turns"] = *plan.turns;
     value["fit"] = std::move(fit);

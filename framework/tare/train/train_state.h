@@ -21,6 +21,8 @@ struct SampleOrder {
   bool drop_last = false;  ///< a last batch that is not full is skipped
   bool shuffle = false;    ///< another order in every epoch
   uint64_t seed = 0;       ///< of the order
+  /// "each", "balanced", or "weights" with the hash of the weights, as SampleWeights are taken.
+  std::string sampling = "each";
   bool operator==(const SampleOrder&) const = default;
 };
 

@@ -1,0 +1,71 @@
+// Draws samples by their weights.
+#include "tare/data/sampling.h"
+
+#include <ATen/core/Tensor.h>
+
+#include <cmath>
+#include <map>
+
+#include "tare/base/error.h"
+#include "tare/config/scalar.h"
+#include "tare/data/splits.h"
+#include "tare/transform/random.h"
+
+namespace tare {
+
+void check_weights(std::span<const double> weights, int64_t samples, const std::string& where) {
+  const auto refuse = [&](const std::string& problem, const std::string& got) {
+    throw ConfigError(where, "sample_weights", problem,
+                      std::to_string(samples) + " numbers >= 0, one of them above 0", got);
+  };
+  if (std::ssize(weights) != samples)
+    refuse("must be as many as the samples of the training split", std::to_string(weights.size()));
+  double sum = 0;
+  for (const double weight : weights) {
+    if (!(weight >= 0) || !std::isfinite(weight))
+      refuse("has one that is no weight", config::number_text(weight));
+    sum += weight;
+  }
+  if (sum == 0 || !std::isfinite(sum))
+    refuse("have a sum that is no weight", config::number_text(sum));
+}
+
+std::vector<int64_t> weighted_indices(std::span<const double> weights, uint64_t seed) {
+  const auto count = weights.size();
+  double sum = 0;
+  for (const double weight : weights) sum += weight;
+  const double stride = sum / static_cast<double>(count);
+  double point = static_cast<double>(RandomBits(seed).uniform()) * stride;
+  std::vector<int64_t> indices;
+  indices.reserve(count);
+  double end = 0;
+  size_t last = 0;  // of the samples with a weight, for a point that rounding moves to the end
+  for (size_t i = 0; i < count; ++i) {
+    if (weights[i] == 0) continue;
+    end += weights[i];
+    last = i;
+    for (; indices.size() < count && point < end; point += stride)
+      indices.push_back(static_cast<int64_t>(i));
+  }
+  indices.resize(count, static_cast<int64_t>(last));
+  return indices;
+}
+
+SampleWeights balancing_weights(const DatasetPtr& data, const std::string& where) {
+  if (!has_class_labels(data))
+    throw ConfigError(where, "sampling", "needs targets that are class labels", "each", "balanced");
+  const at::Tensor labels = data->targets().contiguous();
+  const std::span<const int64_t> all(labels.const_data_ptr<int64_t>(),
+                                     static_cast<size_t>(labels.numel()));
+  std::map<int64_t, int64_t> counts;
+  for (const int64_t label : all) ++counts[label];
+  const auto weight_of = [&](int64_t label) {  // losses ignore labels below 0
+    return label < 0 ? 0.0 : 1 / static_cast<double>(counts[label]);
+  };
+  auto weights = std::make_shared<std::vector<double>>();
+  weights->reserve(all.size());
+  for (const int64_t label : all) weights->push_back(weight_of(label));
+  return weights;
+}
+
+}  // namespace tare
