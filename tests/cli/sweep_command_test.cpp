@@ -136,6 +136,29 @@ TEST(SweepCommand, OverridesReachSingleParametersAndSettings) {
   EXPECT_THAT(wrong.err, HasSubstr("model.widht is not a known key"));
 }
 
+TEST(SweepCommand, FoldsOfACrossValidationHaveAMean) {
+  const Sweep sweep;
+  std::ofstream(sweep.folder / "folds.yaml") << R"(name: folds
+recipe: recipe.yaml
+set: {data.folds: 3}
+metric: {name: accuracy, goal: maximize}
+parameters: {model.width: [4, 8], data.fold: [0, 1, 2]}
+)";
+  const auto run = sweep.tare({"run", "folds.yaml"});
+  ASSERT_EQ(run.status, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("over 3 folds, standard deviation "));
+  const auto status = sweep.tare({"status", "folds.yaml"});
+  EXPECT_THAT(status.out, HasSubstr("model.width=4"));
+  const size_t first = status.out.find("mean accuracy "),
+               second = status.out.find("mean accuracy ", first + 1);
+  ASSERT_NE(second, std::string::npos) << status.out;
+  const auto mean_at = [&](size_t at) { return std::stod(status.out.substr(at + 14)); };
+  EXPECT_GE(mean_at(first), mean_at(second)) << "the best combination comes first";
+  const auto refused = sweep.tare({"plan", "folds.yaml", "set={data.folds: 2}"});
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_THAT(refused.err, HasSubstr("fold"));
+}
+
 TEST(SweepCommand, AFailedRunSaysWhy) {
   const Sweep sweep;
   const auto run = sweep.tare({"run", "sweep.yaml", "parameters={phases.0.lr: [1.0e-3, 1.0e30]}",

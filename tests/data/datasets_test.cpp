@@ -193,6 +193,38 @@ TEST_F(Datasets, EveryClassHasItsShareOfEachSplit) {
   }
 }
 
+TEST_F(Datasets, FoldsCoverAllSamplesOnce) {
+  std::vector<int64_t> classes(10);
+  int64_t samples = 0;
+  for (int64_t i = 0; i < 3; ++i) {
+    const auto named =
+        datasets::make({.name = "generated_digits", .count = 100, .folds = 3, .fold = i});
+    EXPECT_EQ(named.splits.train->size() + named.splits.valid->size(), 100);
+    EXPECT_EQ(named.splits.test, nullptr);
+    const at::Tensor labels = named.splits.valid->targets();
+    samples += labels.numel();
+    for (int64_t k = 0; k < labels.numel(); ++k)
+      ++classes[static_cast<size_t>(labels[k].item<int64_t>())];
+  }
+  EXPECT_EQ(samples, 100);
+  for (const int64_t count : classes) EXPECT_EQ(count, 10);
+}
+
+TEST_F(Datasets, FoldsThatContradictOtherOptionsAreRefused) {
+  const auto refused = [](DataOptions options) {
+    options.name = "generated_digits";
+    options.count = 100;
+    EXPECT_THROW(datasets::check(options), ConfigError);
+  };
+  refused({.folds = 1});
+  refused({.fold = 1});
+  refused({.folds = 3, .fold = 3});
+  refused({.train = 0.5, .folds = 3});
+  refused({.test = 0.1, .folds = 3});
+  EXPECT_THROW((void)datasets::make({.name = "generated_digits", .count = 100, .folds = 101}),
+               ConfigError);
+}
+
 TEST_F(Datasets, SizeAndTransformsAreApplied) {
   place(folder_ / "home/data/mnist10k", 60);
   const Transforms transforms{Normalise{{0.13}, {0.31}}, Shift{2}};

@@ -242,6 +242,8 @@ KeyRows EveryKey::rows() const {
       {"data.train", {"data.train=0.6"}},
       {"data.valid", {"data.valid=0.1"}},
       {"data.test", {"data.test=0.1", {"data.train=0.7"}}},
+      {"data.folds", {"data.folds=4"}},
+      {"data.fold", {"data.fold=1", {"data.folds=4"}}},
       {"data.stratify", {"data.stratify=false"}},
       {"data.transforms", {"data.transforms=[{shift: {pixels: 1}}]"}},
       {"model.name", {"model.name=convnet"}},

@@ -237,7 +237,7 @@ void print_end(const SweepOptions& sweep, const sweep::SweepReport& report) {
   std::cout << report.failed << " failed, " << report.waiting << " waiting; " << report.started
             << " started; " << (sweep.log_dir / "run_data.csv").string()
             << generated_text(sweep, trials) << '\n';
-  std::cout << best_text(sweep, trials);
+  std::cout << best_text(sweep, trials) << fold_text(sweep, trials);
   if (report.interrupted)
     std::cout << sweep.name << ": stopped by a signal; its runs have saved, and tare sweep run "
               << "continues it\n";

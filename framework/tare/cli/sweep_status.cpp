@@ -158,6 +158,67 @@ std::string best_text(const SweepOptions& sweep, const std::vector<sweep::Trial>
   return fitted(text.str(), std::cout) + '\n';
 }
 
+namespace {
+
+struct Mean {
+  std::string settings{};
+  std::vector<double> values{};
+
+  [[nodiscard]] double mean() const {
+    double sum = 0;
+    for (const double value : values) sum += value;
+    return sum / static_cast<double>(values.size());
+  }
+  /// Returns the standard deviation of a sample.
+  [[nodiscard]] double deviation() const {
+    const double middle = mean();
+    double sum = 0;
+    for (const double value : values) sum += (value - middle) * (value - middle);
+    return std::sqrt(sum / static_cast<double>(values.size() - 1));
+  }
+};
+
+/// Returns the values of the complete runs by their settings without the fold.
+std::vector<Mean> folds_of(const SweepOptions& sweep, const std::vector<sweep::Trial>& trials) {
+  std::map<std::string, Mean> by_settings;
+  for (const auto& trial : trials) {
+    if (trial.state != TrialState::complete || trial.is_earlier || std::isnan(trial.value))
+      continue;
+    std::string settings;
+    bool is_fold = false;
+    for (const auto& text : sweep::override_texts(sweep, trial.cell)) {
+      const bool of_fold = text.starts_with("data.fold=");
+      is_fold |= of_fold;
+      if (!of_fold) settings += "  " + text;
+    }
+    if (!is_fold) continue;
+    Mean& mean = by_settings[settings];
+    mean.settings = settings;
+    mean.values.push_back(trial.value);
+  }
+  std::vector<Mean> all;
+  for (auto& [settings, mean] : by_settings)
+    if (mean.values.size() > 1) all.push_back(std::move(mean));
+  return all;
+}
+
+}  // namespace
+
+std::string fold_text(const SweepOptions& sweep, const std::vector<sweep::Trial>& trials) {
+  std::vector<Mean> all = folds_of(sweep, trials);
+  std::ranges::stable_sort(all, {}, [&](const Mean& mean) {
+    return sweep.metric.goal == "maximize" ? -mean.mean() : mean.mean();
+  });
+  std::string text;
+  for (const Mean& mean : all) {
+    std::ostringstream line;
+    line << "mean " << sweep.metric.name << ' ' << mean.mean() << " over " << mean.values.size()
+         << " folds, standard deviation " << mean.deviation() << mean.settings;
+    text += fitted(line.str(), std::cout) + '\n';
+  }
+  return text;
+}
+
 std::string generated_text(const SweepOptions& sweep, const std::vector<sweep::Trial>& trials) {
   return sweep::is_on_generated_data(sweep.log_dir, trials) ? ", on generated data" : "";
 }
@@ -167,7 +228,7 @@ void print_status(const SweepOptions& sweep) {
   std::cout << sweep.name
             << (launch::is_alive(contents.coordinator) ? ": is running" : ": is not running")
             << generated_text(sweep, contents.trials) << '\n'
-            << best_text(sweep, contents.trials);
+            << best_text(sweep, contents.trials) << fold_text(sweep, contents.trials);
   std::erase_if(contents.trials, [](const auto& trial) { return trial.reason == sweep::kDropped; });
   const size_t width = width_for(std::cout);
   if (width == kAnyWidth)

@@ -17,6 +17,12 @@ namespace tare::cli {
 [[nodiscard]] std::string best_text(const sweep::SweepOptions& sweep,
                                     const std::vector<sweep::Trial>& trials);
 
+/// Returns the mean and the standard deviation of the metric over the complete folds of a
+/// cross-validation, a line for each combination of the other settings, best first; empty where
+/// `data.fold` is no parameter of the sweep, or fewer than two folds are complete.
+[[nodiscard]] std::string fold_text(const sweep::SweepOptions& sweep,
+                                    const std::vector<sweep::Trial>& trials);
+
 /// Returns the note of a headline whose figures come from generated data, else "".
 [[nodiscard]] std::string generated_text(const sweep::SweepOptions& sweep,
                                          const std::vector<sweep::Trial>& trials);

@@ -32,7 +32,8 @@ Kind kind_of(const std::string& name) {
 std::vector<std::string> taken_by(const Kind& kind) {
   std::vector<std::string> taken = kind.fields;
   if (kind.images) taken.emplace_back("size");
-  for (const char* of_all : {"count", "seed", "train", "valid", "test", "stratify"})
+  for (const char* of_all :
+       {"count", "seed", "train", "valid", "test", "folds", "fold", "stratify"})
     taken.emplace_back(of_all);
   if (kind.images) taken.emplace_back("transforms");
   return taken;
@@ -56,6 +57,29 @@ void check_fields(const Kind& kind, const DataOptions& given) {
     if (field != "name" && std::ranges::find(taken, field) == taken.end())
       throw ConfigError("data.make", field, "is not taken by the data set " + given.name, "omit it",
                         value_text(given, field));
+}
+
+void check_folds(const DataOptions& given) {
+  const auto refuse = [](const char* field, const std::string& problem, const std::string& allowed,
+                         const std::string& got) {
+    throw ConfigError("data.make", field, problem, allowed, got);
+  };
+  if (given.folds == 1)
+    refuse("folds", "leaves no samples to train on", "0 for none, or >= 2", "1");
+  if (given.fold > 0 && given.fold >= given.folds)
+    refuse("fold", given.folds == 0 ? "needs folds" : "is not one of the folds",
+           given.folds == 0 ? "folds: 2 or more" : "0 to " + std::to_string(given.folds - 1),
+           std::to_string(given.fold));
+  if (given.folds == 0) return;
+  const DataOptions standard;
+  const std::pair<const char*, std::pair<double, double>> sizes[] = {
+      {"train", {given.train, standard.train}},
+      {"valid", {given.valid, standard.valid}},
+      {"test", {given.test, standard.test}}};
+  for (const auto& [field, values] : sizes)
+    if (values.first != values.second)
+      refuse(field, "has no effect, because folds say what is trained on", "omit it",
+             config::number_text(values.first));
 }
 
 // Stratified, so that a folder of pictures, class behind class, keeps its classes.
@@ -184,6 +208,7 @@ std::vector<std::string> fields_of(const std::string& name) { return taken_by(ki
 void check(const DataOptions& options) {
   config::validate(options, "data.make");
   check_fields(kind_of(options.name), options);
+  check_folds(options);
   try {
     if (options.collate) (void)collates::registry().make(*options.collate);
   } catch (const ConfigError& error) {
@@ -216,10 +241,16 @@ Named make(const DataOptions& options, Network network) {
                       "omit it, or valid_files", config::number_text(options.valid));
   Named named{.identity = identity_of(found), .generated = found.generated};
   const DatasetPtr data = first(finished(found.data, options), options.count, options.stratify);
+  const auto seed = static_cast<uint64_t>(options.seed);
+  const SplitOptions how{.stratify = options.stratify && has_class_labels(data)};
   SplitSizes sizes{options.train, options.valid, options.test};
   if (found.valid) sizes = {options.train + options.valid, 0, options.test};
-  named.splits = split(data, sizes, static_cast<uint64_t>(options.seed),
-                       {.stratify = options.stratify && has_class_labels(data)});
+  if (found.valid && options.folds > 0)
+    throw ConfigError("data.make", "folds",
+                      "are parts of all data, and these have a validation split of their own",
+                      "omit it", std::to_string(options.folds));
+  named.splits = options.folds > 0 ? fold(data, options.folds, options.fold, seed, how)
+                                   : split(data, sizes, seed, how);
   if (found.valid) named.splits.valid = whole(finished(found.valid, options));
   if (found.test && !named.splits.test) named.splits.test = whole(finished(found.test, options));
   const bool some = options.count > 0 && options.count < found.data->size();

@@ -38,9 +38,13 @@ struct DataOptions {
   std::vector<int64_t> shape{};  ///< tfrecord: of a sample; empty: that of the first one
   int64_t num_parallel_reads = 1;             ///< tfrecord: files that are read at a time
   double train = 0.8, valid = 0.2, test = 0;  ///< sizes of the splits, see SplitSizes
-  bool stratify = true;                       ///< every class has its share of each split
-  Transforms transforms{};                    ///< in order, after resizing to `size`
-  bool download = true;                       ///< digits, mnist10k, mnist: may use the network
+  /// Parts of a cross-validation, >= 2, in place of the sizes; 0: none. Every part has its share of
+  /// each class where `stratify` says so.
+  int64_t folds = 0;
+  int64_t fold = 0;      ///< the part that is the validation split, in [0, folds); the others train
+  bool stratify = true;  ///< every class has its share of each split
+  Transforms transforms{};  ///< in order, after resizing to `size`
+  bool download = true;     ///< digits, mnist10k, mnist: may use the network
   bool operator==(const DataOptions&) const = default;
 };
 void visit_fields(auto& visit, DataOptions& o) {
@@ -65,6 +69,8 @@ void visit_fields(auto& visit, DataOptions& o) {
   visit("train", o.train, config::at_least(0));
   visit("valid", o.valid, config::at_least(0));
   visit("test", o.test, config::at_least(0));
+  visit("folds", o.folds, config::at_least(0));
+  visit("fold", o.fold, config::at_least(0));
   visit("stratify", o.stratify);
   visit("transforms", o.transforms);
   visit("download", o.download);
@@ -110,8 +116,8 @@ struct Found {
 
 /// Describes a kind of data set.
 struct Kind {
-  /// The names of the DataOptions that it takes, besides name, count, seed, train, valid, test and
-  /// stratify, and those that `images` is for. Others are refused.
+  /// The names of the DataOptions that it takes, besides name, count, seed, train, valid, test,
+  /// folds, fold and stratify, and those that `images` is for. Others are refused.
   std::vector<std::string> fields{};
   /// Reads or generates the data set; `network` is whether it may download. Throws ConfigError,
   /// IoError, FormatError.
