@@ -35,6 +35,7 @@ int validate_command(const Arguments& arguments);    ///< runs `tare validate`
 int inspect_command(const Arguments& arguments);     ///< runs `tare inspect`
 int doctor_command(const Arguments& arguments);      ///< runs `tare doctor`
 int top_command(const Arguments& arguments);         ///< runs `tare top`
+int watch_command(const Arguments& arguments);       ///< runs `tare watch`
 int completion_command(const Arguments& arguments);  ///< runs `tare completion`
 int man_command(const Arguments& arguments);         ///< runs `tare man`
 

@@ -10,6 +10,7 @@
 #include "tare/callback/autosave.h"
 #include "tare/recipe/chosen_callbacks.h"
 #include "tare/recipe/phase_data.h"
+#include "tare/report/live.h"
 #include "tare/recipe/resume.h"
 
 namespace tare {
@@ -23,6 +24,7 @@ class Names {
                              "run_data.csv", "history.json", "trial.json", "timeline.csv",
                              "trace.json", "snapshot.pickle", "peak.folded"})
       own(name);
+    own(report::kLiveFile);
     own(recipe.name + ".log");
     own(recipe.name + ".err");
     own_plots("loss");

@@ -26,6 +26,7 @@
 #include "tare/recipe/chosen_callbacks.h"
 #include "tare/recipe/file_names.h"
 #include "tare/recipe/learner_options.h"
+#include "tare/recipe/live_log.h"
 #include "tare/recipe/machine.h"
 #include "tare/recipe/memory_monitor.h"
 #include "tare/recipe/phase_data.h"
@@ -298,6 +299,7 @@ class Runner {
       }
       all.push_back(std::make_shared<CsvLog>(phase + ".csv"));
       all.push_back(std::make_shared<StepsLog>(phase + ".steps.csv"));
+      all.push_back(std::make_shared<LiveLog>(folder_, phase));
     }
     if (options_.call_sites) all.push_back(std::make_shared<LeakWatch>());
     if (trace_) all.push_back(std::make_shared<NoteCategories>(*trace_));

@@ -1,0 +1,138 @@
+// `tare watch`: shows a run while it trains: curves, throughput, memory by category.
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <iostream>
+#include <thread>
+
+#include "tare/base/bytes.h"
+#include "tare/base/error.h"
+#include "tare/base/terminal.h"
+#include "tare/base/text_plot.h"
+#include "tare/callback/progress.h"
+#include "tare/cli/command.h"
+#include "tare/report/live.h"
+#include "tare/report/read_run.h"
+#include "tare/train/interrupt.h"
+
+namespace tare::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace std::chrono_literals;
+using Seconds = std::chrono::duration<double>;
+
+constexpr auto kShortest = 0.1, kLongest = 86'400.0;
+constexpr double kSilence = 15;    // seconds after which a file that was written is old
+constexpr size_t kLastEpochs = 5;  // rows of the table
+
+Seconds interval(const std::string& text) {
+  double seconds = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, seconds);
+  if (error != std::errc() || stop != end || !(seconds >= kShortest && seconds <= kLongest))
+    throw ConfigError("tare watch", "--every must be a number of seconds from 0.1 to 86400, got '" +
+                                        printable(text) + "'");
+  return Seconds(seconds);
+}
+
+std::string of(int64_t done, int64_t all) {
+  return format_count(done) + (all > 0 ? '/' + format_count(all) : "");
+}
+
+/// Returns what the run does now, in one line.
+std::string state_text(const report::RunFiles& run,
+                       const std::optional<report::LiveFigures>& live) {
+  const std::string name = printable(run.name) + ": ";
+  if (!live) {
+    if (!run.figures) return name + "does not train now, and has not ended\n";
+    return name + to_string(run.figures->reason) + " in " + format_seconds(run.figures->seconds) +
+           '\n';
+  }
+  const double now = Seconds(std::chrono::system_clock::now().time_since_epoch()).count();
+  std::string text = name + "phase " + printable(live->phase) + ", epoch " +
+                     of(live->epoch, live->epochs) + ", step " + of(live->step, live->steps) +
+                     ", " + format_count(std::llround(live->samples_per_s)) + " samples/s, lr " +
+                     short_number(live->lr) + '\n';
+  if (now - live->time_s > kSilence)
+    text += "no news for " + format_seconds(now - live->time_s) +
+            ": the run validates, or its process has been killed\n";
+  return text;
+}
+
+std::string memory_text(const report::LiveFigures& live) {
+  std::string text = "memory " + format_bytes(live.allocated_bytes);
+  for (size_t i = 0; i < live.memory.size(); ++i)
+    text += (i == 0 ? ": " : ", ") + printable(live.memory[i].name) + ' ' +
+            format_bytes(std::llround(live.memory[i].value));
+  return text + '\n';
+}
+
+std::string plot_of(const report::RunFiles& run, size_t width) {
+  TextCurve train{.mark = '*'}, valid{.mark = 'o'};
+  double x = 0;
+  for (const auto& phase : run.phases)
+    for (const auto& row : phase.epochs) {
+      ++x;
+      train.x.push_back(x);
+      train.y.push_back(row.train_loss);
+      valid.x.push_back(x);
+      valid.y.push_back(row.valid_loss);
+    }
+  if (train.x.empty()) return {};
+  return text_plot({.title = "loss by epoch: training *, validation o",
+                    .x_title = "epoch",
+                    .curves = {std::move(train), std::move(valid)}},
+                   width);
+}
+
+std::string last_epochs(const report::RunFiles& run, size_t width) {
+  std::vector<EpochRow> rows;
+  for (const auto& phase : run.phases)
+    for (const auto& row : phase.epochs) rows.push_back(row);
+  if (rows.empty()) return {};
+  std::string text = epoch_header(rows.back(), width) + '\n';
+  for (size_t i = rows.size() - std::min(rows.size(), kLastEpochs); i < rows.size(); ++i)
+    text += epoch_line(rows[i], width) + '\n';
+  return text;
+}
+
+/// Shows the run; returns whether there is nothing to wait for, because it has ended.
+bool show(const fs::path& folder, bool clear) {
+  const size_t width = width_for(std::cout);
+  const auto live = report::read_live(folder);
+  const report::RunFiles run = report::read_run(folder, folder);
+  std::string text = fitted(state_text(run, live), std::cout);
+  if (live) text += fitted(memory_text(*live), std::cout);
+  text += plot_of(run, width) + last_epochs(run, width);
+  if (run.figures)
+    for (const auto& [split, figures] : {std::pair{"test ", figures_of(run.figures->test)},
+                                         std::pair{"valid ", figures_of(run.figures->valid)}})
+      for (const auto& figure : figures)
+        text += split + printable(figure.name) + ' ' + short_number(figure.value) + '\n';
+  std::cout << (clear ? "\033[H\033[2J" : "") << text << std::flush;
+  return run.figures && !live;
+}
+
+}  // namespace
+
+int watch_command(const Arguments& arguments) {
+  const fs::path folder = arguments.positional().front();
+  const bool again = arguments.has("every");
+  const bool terminal = ::isatty(STDOUT_FILENO) != 0;
+  const Seconds between = again ? interval(arguments.get("every")) : Seconds(2);
+  const InterruptScope interrupts;
+  while (!show(folder, terminal) && (terminal || again)) {
+    const auto end = std::chrono::steady_clock::now() + between;
+    while (!interrupt_requested() && std::chrono::steady_clock::now() < end)
+      std::this_thread::sleep_for(std::min<Seconds>(50ms, between));
+    if (interrupt_requested()) break;
+  }
+  return interrupts.signal() == 0 ? kSuccess : 128 + interrupts.signal();
+}
+
+}  // namespace tare::cli

@@ -1,0 +1,58 @@
+// `tare watch`, of a run that trains and of one that has ended.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "report/run_folder.h"
+#include "support/program.h"
+
+namespace tare::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class Watched : public ::testing::Test {
+ protected:
+  Watched() { write_run(folder_ / "run"); }
+  [[nodiscard]] ProgramResult watch(std::vector<std::string> more = {}) const {
+    more.insert(more.begin(), {"watch", "run"});
+    return run_program("tare", more, folder_.path());
+  }
+  TempDir folder_;
+};
+
+TEST_F(Watched, ARunThatTrainsShowsWhereItIs) {
+  std::filesystem::remove(folder_ / "run" / "report.json");
+  write_file(folder_ / "run" / "live.json",
+             R"({"phase":"all","epoch":2,"epochs":8,"step":90,"steps":720,"samples_per_s":1234.4,)"
+             R"("lr":0.001,"allocated_bytes":3145728,"memory":{"parameters":1048576,)"
+             R"("activations":2097152},"time_s":0})");
+  const auto result = watch();
+  ASSERT_EQ(result.status, 0) << result.err;
+  EXPECT_THAT(result.out,
+              HasSubstr("digits: phase all, epoch 2/8, step 90/720, 1,234 samples/s, lr 0.001"));
+  EXPECT_THAT(result.out, HasSubstr("no news for"));
+  EXPECT_THAT(result.out, HasSubstr("memory 3.0 MiB: parameters 1.0 MiB, activations 2.0 MiB"));
+  EXPECT_THAT(result.out, HasSubstr("loss by epoch"));
+  EXPECT_THAT(result.out, HasSubstr("train_loss"));
+  EXPECT_THAT(result.out, Not(HasSubstr("\033"))) << "a file gets no control bytes";
+}
+
+TEST_F(Watched, ARunThatHasEndedShowsItsFigures) {
+  const auto result = watch({"--every", "0.1"});  // and nothing to wait for
+  ASSERT_EQ(result.status, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("digits: finished in 1 min 35 s"));
+  EXPECT_THAT(result.out, HasSubstr("test accuracy 0.913"));
+}
+
+TEST_F(Watched, WrongArgumentsAreNamed) {
+  EXPECT_EQ(watch({"--every", "0"}).status, 2);
+  EXPECT_EQ(run_program("tare", {"watch", "absent"}, folder_.path()).status, 2);
+  std::filesystem::create_directories(folder_ / "none");
+  EXPECT_EQ(run_program("tare", {"watch", "none"}, folder_.path()).status, 2);
+}
+
+}  // namespace
+}  // namespace tare::testing
