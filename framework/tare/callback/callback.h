@@ -40,6 +40,8 @@ class LearnerView {
   [[nodiscard]] virtual c10::Device device() const = 0;  ///< returns where model and batches are
   /// Returns the folder for the files of this run.
   [[nodiscard]] virtual const std::filesystem::path& folder() const = 0;
+  /// Returns the training split of the fit; null: there is none to be seen.
+  [[nodiscard]] virtual DatasetPtr training_data() const { return nullptr; }
   /// Writes a checkpoint from which Learner::resume() continues at this step.
   virtual void save(const std::string& name) = 0;
   /// Copies the weights of a checkpoint back into the model; optimizer and progress stay as they

@@ -194,6 +194,29 @@ void require(const std::string& field, const std::filesystem::path& given, bool 
                     given.string());
 }
 
+Splits splits_of(const Found& found, const DatasetPtr& data, const DataOptions& options) {
+  if (found.are_splits)
+    return {data, found.valid ? finished(found.valid, options) : nullptr,
+            found.test ? finished(found.test, options) : nullptr};
+  const auto seed = static_cast<uint64_t>(options.seed);
+  const SplitOptions how{.stratify = options.stratify && has_class_labels(data)};
+  if (options.folds > 0) {
+    if (found.valid)
+      throw ConfigError("data.make", "folds",
+                        "are parts of all data, and these have a validation split of their own",
+                        "omit it", std::to_string(options.folds));
+    Splits splits = fold(data, options.folds, options.fold, seed, how);
+    if (found.test) splits.test = whole(finished(found.test, options));
+    return splits;
+  }
+  SplitSizes sizes{options.train, options.valid, options.test};
+  if (found.valid) sizes = {options.train + options.valid, 0, options.test};
+  Splits splits = split(data, sizes, seed, how);
+  if (found.valid) splits.valid = whole(finished(found.valid, options));
+  if (found.test && !splits.test) splits.test = whole(finished(found.test, options));
+  return splits;
+}
+
 }  // namespace
 
 Registry& registry() {
@@ -218,6 +241,7 @@ void check(const DataOptions& options) {
 
 void check_files(const DataOptions& options) {
   if (!options.folder.empty()) require("folder", options.folder, true);
+  if (!options.file.empty()) require("file", options.file, false);
   if (!options.images.empty()) require("images", options.images, false);
   if (!options.labels.empty()) require("labels", options.labels, false);
   const auto each = [](const std::string& field, const std::vector<std::string>& paths) {
@@ -236,23 +260,12 @@ Named make(const DataOptions& options, Network network) {
   if (!found.data)
     throw StateError("data.make", "without data",
                      "the data set " + options.name + " must return some");
-  if (found.valid && options.valid != DataOptions{}.valid)
+  if (found.valid && !found.are_splits && options.valid != DataOptions{}.valid)
     throw ConfigError("data.make", "valid", "has no part in data whose validation split has files",
                       "omit it, or valid_files", config::number_text(options.valid));
   Named named{.identity = identity_of(found), .generated = found.generated};
   const DatasetPtr data = first(finished(found.data, options), options.count, options.stratify);
-  const auto seed = static_cast<uint64_t>(options.seed);
-  const SplitOptions how{.stratify = options.stratify && has_class_labels(data)};
-  SplitSizes sizes{options.train, options.valid, options.test};
-  if (found.valid) sizes = {options.train + options.valid, 0, options.test};
-  if (found.valid && options.folds > 0)
-    throw ConfigError("data.make", "folds",
-                      "are parts of all data, and these have a validation split of their own",
-                      "omit it", std::to_string(options.folds));
-  named.splits = options.folds > 0 ? fold(data, options.folds, options.fold, seed, how)
-                                   : split(data, sizes, seed, how);
-  if (found.valid) named.splits.valid = whole(finished(found.valid, options));
-  if (found.test && !named.splits.test) named.splits.test = whole(finished(found.test, options));
+  named.splits = splits_of(found, data, options);
   const bool some = options.count > 0 && options.count < found.data->size();
   named.description = (some ? format_count(options.count) + " of " : "") + found.description +
                       "; " + part("train", named.splits.train) + ", " +

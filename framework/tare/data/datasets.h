@@ -26,6 +26,9 @@ struct DataOptions {
   int64_t seed = 0;             ///< of the generator and of the split
   std::string images{}, labels{};  ///< idx: the two files
   std::string folder{};            ///< png_folder, text_folder: one subfolder per class, or none
+  std::string file{};              ///< text: the file
+  int64_t context = 0;             ///< text: tokens of a sample; 0: 128
+  std::string tokenizer{};         ///< text: characters (default) | bytes
   int64_t length = 0;              ///< text_folder: bytes of a text that are read; 0: all
   /// text_folder: joins texts, see collates::registry(); unset: `pad`.
   std::optional<config::Choice> collate{};
@@ -56,6 +59,9 @@ void visit_fields(auto& visit, DataOptions& o) {
   visit("images", o.images);
   visit("labels", o.labels);
   visit("folder", o.folder);
+  visit("file", o.file);
+  visit("context", o.context, config::between(0, int64_t{1} << 24));
+  visit("tokenizer", o.tokenizer);
   visit("length", o.length, config::at_least(0));
   visit("collate", o.collate);
   visit("channels", o.channels, config::between(0, 3));
@@ -112,6 +118,7 @@ struct Found {
   DatasetPtr valid{}, test{};  ///< splits of their own, not cut from `data`; or null
   std::vector<std::filesystem::path> files{};  ///< of single samples, relative to their folder
   bool generated = false;                      ///< drawn by a program
+  bool are_splits = false;  ///< `data`, `valid` and `test` are the splits, and are cut no more
 };
 
 /// Describes a kind of data set.

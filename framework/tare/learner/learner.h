@@ -152,6 +152,7 @@ class Learner final : public Accountable, private LearnerView {
   /// Returns the device on which the model computes.
   [[nodiscard]] c10::Device device() const override;
   [[nodiscard]] const std::filesystem::path& folder() const override;
+  [[nodiscard]] DatasetPtr training_data() const override { return data().train; }
   /// Returns the splits as they were given, also null ones.
   [[nodiscard]] const Splits& data() const;
   /// Changes what `setup` names for the calls that follow: data (larger images, the next fold),

@@ -1,0 +1,84 @@
+// Lets a language model write between its epochs.
+#include "tare/callback/sample_text.h"
+
+#include <c10/core/GradMode.h>
+
+#include <utility>
+
+#include "tare/base/error.h"
+#include "tare/base/io.h"
+#include "tare/base/log.h"
+#include "tare/callback/registry.h"
+#include "tare/model/vocabulary.h"
+
+namespace tare {
+namespace {
+
+constexpr const char* kFolder = "samples";
+
+/// Sets the mode of a model for a scope.
+class EvaluationMode {
+ public:
+  explicit EvaluationMode(Model& model) : model_(model) { model_.train(false); }
+  ~EvaluationMode() { model_.train(true); }
+  EvaluationMode(const EvaluationMode&) = delete;
+  EvaluationMode& operator=(const EvaluationMode&) = delete;
+
+ private:
+  Model& model_;
+};
+
+}  // namespace
+
+SampleText::SampleText(SampleTextOptions options) : options_(std::move(options)) {
+  config::validate(options_, "sample_text");
+}
+
+Action SampleText::before_fit(FitContext& context) {
+  if (options_.prompt.empty())
+    throw ConfigError("sample_text", "prompt", "must not be empty", "at least one character", "");
+  const DatasetPtr data = context.learner.training_data();
+  const at::Tensor input = data ? data->first_sample().input() : at::Tensor();
+  if (!input.defined() || input.dim() != 2 || input.is_floating_point())
+    throw ConfigError("sample_text",
+                      "the data are no texts: a sample of them is no list of whole numbers");
+  labels_ = data->labels();
+  context_ = input.size(1);
+  prompt_ = tokens_of(options_.prompt, labels_, "sample_text");
+  return Action::proceed;
+}
+
+Action SampleText::after_epoch(FitContext& context) {
+  if ((context.epoch + 1) % options_.every != 0) return Action::proceed;
+  text_ = options_.prompt + generated(context);
+  const std::string epoch = std::to_string(context.row.epoch);
+  log::info("a text after epoch " + epoch + ": " + text_);
+  const auto folder = context.learner.folder() / kFolder;
+  try {
+    io::make_directories(folder);
+    io::write_atomically(folder / ("epoch-" + epoch + ".txt"), text_ + '\n', io::Flush::no);
+  } catch (const IoError& error) {
+    log::warning(std::string("the text of the model was not written: ") + error.what() +
+                 "; training continues");
+  }
+  return Action::proceed;
+}
+
+std::string SampleText::generated(FitContext& context) const {
+  Model& model = context.learner.model();
+  const c10::Device device = context.learner.device();
+  const EvaluationMode evaluation(model);
+  const c10::NoGradGuard no_graph;
+  const auto forward = [&](const at::Tensor& tokens) { return model.forward(tokens.to(device)); };
+  return text_of(generate(forward, prompt_, context_, options_.generate), labels_);
+}
+
+namespace callbacks {
+void add_sample_text(Registry& all) {
+  all.add<SampleTextOptions>(
+      "sample_text", "lets a language model write a text after each epoch",
+      [](const SampleTextOptions& o) { return std::make_shared<SampleText>(o); });
+}
+}  // namespace callbacks
+
+}  // namespace tare
