@@ -271,8 +271,8 @@ TEST(Entries, DataOfAProgramHaveEachOptionOnceAndNoTextOfOthers) {
     return datasets::Kind{.fields = {"length", "folder", "collate"}, .images = false};
   });
   EXPECT_THAT(options_of(entry_of(cli::entry_kinds(), "datasets", "series")),
-              ElementsAre("length", "folder", "collate", "count", "seed", "train", "valid", "test",
-                          "stratify"));
+              ElementsAre("length", "folder", "collate", "count", "seed", "train", "valid", "test", "folds",
+                          "fold", "stratify"));
   const std::string text = *cli::entry_explanation("data.series", 80);
   EXPECT_THAT(text, Not(HasSubstr("text_folder: ")));
   EXPECT_THAT(text, Not(HasSubstr("png_folder")));

@@ -51,7 +51,12 @@ class SweepDataTest : public ::testing::TestWithParam<std::string> {
       io::make_directories(folder);
       std::ofstream(folder / (std::to_string(i) + ".txt")) << (i % 2 == 0 ? "even" : "odd");
     }
-    const char* const model = GetParam() == "text_folder" ? "lstm" : "mlp";
+    std::ofstream book(folder_ / "book.txt");
+    for (int i = 0; i < 300; ++i) book << "line " << i << '\n';
+    book.close();
+    const char* const model = GetParam() == "text_folder" ? "lstm"
+                              : GetParam() == "text"      ? "gpt, layers: 1, heads: 1, width: 8"
+                                                          : "mlp";
     std::ofstream(folder_ / "recipe.yaml")
         << "name: r\nbatch: 16\nworkers: 0\ndevice: cpu\n"
            "data: {name: "
@@ -71,6 +76,7 @@ class SweepDataTest : public ::testing::TestWithParam<std::string> {
             {"mnist", ", download: false"},
             {"mnist10k", ", download: false"},
             {"png_folder", ", folder: " + (folder_ / "pngs").string()},
+            {"text", ", file: " + (folder_ / "book.txt").string() + ", context: 12"},
             {"text_folder", ", folder: " + (folder_ / "texts").string()},
             {"tfrecord", ", files: [" + (folder_ / "digits.tfrecord").string() + "]"}};
   }

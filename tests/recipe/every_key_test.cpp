@@ -99,6 +99,7 @@ class EveryKey : public ::testing::Test {
     write_tfrecord(other / "digits.tfrecord", 50);
     write_rows(other / "rows.tfrecord", 96);
     write_text_folder(other / "texts", 72);
+    write_text(other / "book.txt", 150);
     (void)observed({});  // the pools of threads are made once
     const auto first = read({"phases.0.save=first", "folder=" + (folder_ / "first").string()});
     weights_ = run_recipe(first).folder / "first/model.safetensors";
@@ -186,6 +187,8 @@ KeyRows EveryKey::rows() const {
   const std::string numbers = "data={name: tfrecord, files: [" + other + "/rows.tfrecord]}";
   const std::string texts = "data={name: text_folder, folder: " + mine + "/texts}",
                     lstm = "model={name: lstm, width: 8}";
+  const std::string text = "data={name: text, file: " + mine + "/book.txt, context: 12}",
+                    gpt = "model={name: gpt, layers: 1, heads: 1, width: 8}";
   const std::string rmsprop = "optimizer={kind: rmsprop, lr: 0.01}";
   const std::string one_cycle = "phases.1.schedule.one_cycle";
   const std::string frozen = "phases.1.freeze_to=-1", sgd = "optimizer={kind: sgd, lr: 0.01}";
@@ -226,6 +229,11 @@ KeyRows EveryKey::rows() const {
       {"data.folder@text_folder", {"data.folder=" + other + "/texts", {texts, lstm}}},
       {"data.length@text_folder", {"data.length=6", {texts, lstm}}},
       {"data.collate@text_folder", {"data.collate={pad: {with: mask}}", {texts, lstm}}},
+      {"data.file@text", {"data.file=" + other + "/book.txt", {text, gpt}}},
+      {"data.context@text", {"data.context=8", {text, gpt}}},
+      {"data.tokenizer@text",
+       {"data.tokenizer=bytes",
+        {text, "model={name: gpt, classes: 256, layers: 1, heads: 1, width: 8}"}}},
       {"data.channels@png_folder",
        {"data.channels=3", {"data={name: png_folder, folder: " + mine + "/pictures}"}}},
       {"data.channels@tfrecord", {"data.channels=3", {tfrecord}}},
@@ -341,6 +349,11 @@ KeyRows EveryKey::option_rows() const {
         {"data={name: text_folder, folder: " + own_.path().string() + "/texts, collate: {pad: {}}}",
          "model={name: whole_text, classes: 3}"}};
   };
+  const auto sample_text = [&](const std::string& option) {
+    return KeyRow{"callbacks=[{sample_text: {" + option + "}}]",
+                  {"data={name: text, file: " + own_.path().string() + "/book.txt, context: 12}",
+                   "model={name: gpt, layers: 1, heads: 1, width: 8}", "callbacks=[sample_text]"}};
+  };
   const std::vector<std::string> of_shares{
       "data={name: shares}", "model={name: mlp, classes: 3, hidden: [4]}", "metrics=[]"};
   return {
@@ -363,6 +376,12 @@ KeyRows EveryKey::option_rows() const {
       {"callbacks.save_best.restore",
        callback("save_best", "monitor: train_loss, lower_is_better: false",
                 "monitor: train_loss, lower_is_better: false, restore: false")},
+      {"callbacks.sample_text.prompt", sample_text("prompt: a")},
+      {"callbacks.sample_text.every", sample_text("every: 2")},
+      {"callbacks.sample_text.length", sample_text("length: 5")},
+      {"callbacks.sample_text.temperature", sample_text("temperature: 0")},
+      {"callbacks.sample_text.top_k", sample_text("top_k: 1")},
+      {"callbacks.sample_text.seed", sample_text("seed: 3")},
       {"transforms.affine.degrees", transform("affine", "", "degrees: 90")},
       {"transforms.affine.zoom", transform("affine", "", "zoom: 0.5")},
       {"transforms.flip.probability", transform("flip", "", "probability: 1")},

@@ -66,6 +66,15 @@ inline void write_text_folder(const std::filesystem::path& folder, int64_t count
   }
 }
 
+/// Writes a text of `count` lines of twelve different characters.
+inline void write_text(const std::filesystem::path& file, int64_t count) {
+  std::string text;
+  for (int64_t i = 0; i < count; ++i)
+    text += "line " + std::string(static_cast<size_t>(1 + i % 5), static_cast<char>('a' + i % 7)) +
+            '\n';
+  io::write_atomically(file, text);
+}
+
 /// A machine on which every data set is there.
 class OwnData {
  public:
@@ -74,6 +83,7 @@ class OwnData {
     write_idx_pair(folder_ / "mnist10k", "t10k", 70);
     write_tfrecord(folder_ / "digits.tfrecord", 60);
     write_text_folder(folder_ / "texts", 60);
+    write_text(folder_ / "book.txt", 200);
     write_idx_pair(folder_ / "home/data/mnist", "train", 80);
     write_idx_pair(folder_ / "home/data/mnist", "t10k", 20);
   }
@@ -84,6 +94,8 @@ class OwnData {
     if (name == "mnist") return {.name = name, .download = false};
     if (name == "generated_digits") return {.name = name, .size = 16, .count = 50};
     if (name == "png_folder") return {.name = name, .folder = (folder_ / "pictures").string()};
+    if (name == "text")
+      return {.name = name, .file = (folder_ / "book.txt").string(), .context = 12};
     if (name == "text_folder") return {.name = name, .folder = (folder_ / "texts").string()};
     if (name == "tfrecord")
       return {.name = name, .files = {(folder_ / "digits.tfrecord").string()}};

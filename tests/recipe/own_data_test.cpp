@@ -41,7 +41,12 @@ class EveryDataSet : public ::testing::TestWithParam<Case> {
     r.learner.workers = 0;
     r.data = data_->options(GetParam().data);
     r.model.name = GetParam().model;
-    r.phases = {{.name = "one", .lr = 1e-2}, {.name = "two", .reset_head = true, .lr = 1e-2}};
+    const bool has_head = r.model.name != "gpt";
+    if (!has_head) {
+      r.model.options.width = 8;
+      r.model.options.layers = r.model.options.heads = 1;
+    }
+    r.phases = {{.name = "one", .lr = 1e-2}, {.name = "two", .reset_head = has_head, .lr = 1e-2}};
     r.export_to = "own.tare";
     return r;
   }
@@ -86,6 +91,8 @@ std::vector<Case> cases() {
   for (const auto& name : datasets::names()) {
     if (name == "text_folder") {
       all.push_back({name, "lstm"});
+    } else if (name == "text") {
+      all.push_back({name, "gpt"});
     } else {
       for (const char* model : {"mlp", "convnet"}) all.push_back({name, model});
     }

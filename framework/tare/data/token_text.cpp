@@ -169,6 +169,8 @@ Splits split_text(const TokenText& text, int64_t context, const SplitSizes& size
   const int64_t train = tokens_of("train", sizes.train, all, context),
                 valid = tokens_of("valid", sizes.valid, all, context),
                 test = tokens_of("test", sizes.test, all, context);
+  if (train == 0)
+    throw ConfigError("data.text", "train", "leaves no training split", "a part above 0", "0");
   if (train + valid + test > all)
     throw ConfigError("data.text", test > 0 ? "test" : "valid",
                       "leaves too few: the splits need " + format_count(train + valid + test) +

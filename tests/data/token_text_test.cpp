@@ -1,0 +1,142 @@
+// Texts as windows of tokens.
+#include "tare/data/token_text.h"
+
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/equal.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "support/temp_dir.h"
+#include "tare/base/error.h"
+#include "tare/base/io.h"
+#include "tare/data/datasets.h"
+
+namespace tare {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+std::vector<int64_t> values(const at::Tensor& tensor) {
+  const at::Tensor flat = tensor.to(at::kLong).contiguous();
+  const int64_t* data = flat.const_data_ptr<int64_t>();
+  return {data, data + flat.numel()};
+}
+
+Batch get(const DatasetPtr& data, std::vector<int64_t> indices, uint64_t seed = 0,
+          bool training = false) {
+  return data->get({.indices = indices, .seed = seed, .training = training});
+}
+
+TEST(TokenText, CharactersAreNumberedByTheirCodePoints) {
+  const TokenText text = character_tokens(
+      "b\xc3\xa4"
+      "ab\xe2\x82\xac\n",
+      "t");
+  EXPECT_THAT(text.vocabulary, ElementsAre("\n", "a", "b", "\xc3\xa4", "\xe2\x82\xac"));
+  EXPECT_THAT(values(text.tokens), ElementsAre(2, 3, 1, 2, 4, 0));
+  EXPECT_EQ(text.tokens.scalar_type(), at::kByte);
+  EXPECT_TRUE(byte_tokens("\xff"
+                          "a")
+                  .vocabulary.empty());
+  EXPECT_THAT(values(byte_tokens("\xff"
+                                 "a")
+                         .tokens),
+              ElementsAre(255, 97));
+}
+
+TEST(TokenText, ManyCharactersTakeFourBytesEach) {
+  std::string all;
+  for (int i = 0; i < 300; ++i) {  // U+0100 and those behind it
+    const int code = 0x100 + i;
+    all += static_cast<char>(0xc0 | (code >> 6));
+    all += static_cast<char>(0x80 | (code & 0x3f));
+  }
+  const TokenText text = character_tokens(all, "t");
+  EXPECT_EQ(text.vocabulary.size(), 300U);
+  EXPECT_EQ(text.tokens.scalar_type(), at::kInt);
+  const auto data = token_windows(text, {.context = 299});
+  EXPECT_EQ(values(get(data, {0}).target()).back(), 299);
+}
+
+TEST(TokenText, WhatIsNotUtf8IsRefusedWithItsPlace) {
+  for (const char* wrong :
+       {"ab\x80", "ab\xc3", "ab\xc0\xaf", "ab\xed\xa0\x80", "ab\xf5\x80\x80\x80", "ab\xe0\x80\x80",
+        "ab\xf0\x80\x80\x80", "ab\xf4\x90\x80\x80"})
+    EXPECT_THAT([&] { (void)character_tokens(wrong, "t.txt"); },
+                ThrowsMessage<FormatError>(HasSubstr("byte 2")))
+        << wrong;
+}
+
+TEST(TokenText, TheTargetIsOneTokenAhead) {
+  const auto data = token_windows(byte_tokens("abcdefghijk"), {.context = 3});
+  EXPECT_EQ(data->size(), 3) << "what is left is no sample";
+  const Batch batch = get(data, {2, 0});
+  EXPECT_THAT(values(batch.input()), ElementsAre('g', 'h', 'i', 'a', 'b', 'c'));
+  EXPECT_THAT(values(batch.target()), ElementsAre('h', 'i', 'j', 'b', 'c', 'd'));
+  EXPECT_EQ(batch.input().sizes(), at::IntArrayRef({2, 3}));
+  EXPECT_EQ(batch.input().scalar_type(), at::kLong);
+  EXPECT_EQ(token_windows(byte_tokens("abcdefghij"), {.context = 3})->size(), 3);
+  EXPECT_EQ(token_windows(byte_tokens("abcdefghi"), {.context = 3})->size(), 2);
+}
+
+TEST(TokenText, WindowsOfATrainingAreMovedInEachEpoch) {
+  const auto data =
+      token_windows(byte_tokens("0123456789abcdefghij"), {.context = 4, .move = true});
+  EXPECT_EQ(data->size(), 4);
+  std::set<int64_t> starts;
+  for (uint64_t seed = 0; seed < 200; ++seed) {
+    const auto first = values(get(data, {0, 3}, seed, true).input());
+    EXPECT_EQ(values(get(data, {0, 3}, seed, true).input()), first) << "the same seed";
+    starts.insert(first[0] - '0');
+  }
+  EXPECT_THAT(starts, ElementsAre(0, 1, 2, 3));
+  EXPECT_EQ(values(get(data, {0}, 5, false).input())[0], '0') << "validations are not moved";
+}
+
+TEST(TokenText, SplitsDoNotOverlapAndSizesAreChecked) {
+  std::string text;
+  for (int i = 0; i < 100; ++i) text += static_cast<char>(i);
+  const Splits splits = split_text(byte_tokens(text), 4, {.train = 0.6, .valid = 0.3, .test = 2});
+  EXPECT_EQ(splits.train->size(), (60 - 1 - 3) / 4);
+  EXPECT_EQ(splits.valid->size(), (30 - 1) / 4);
+  EXPECT_EQ(splits.test->size(), 2);
+  EXPECT_EQ(values(get(splits.valid, {0}).input())[0], 60);
+  EXPECT_EQ(values(get(splits.test, {0}).input())[0], 90);
+  const auto refused = [&](const SplitSizes& sizes, int64_t context) {
+    EXPECT_THROW((void)split_text(byte_tokens(text), context, sizes), ConfigError);
+  };
+  refused({.train = 0.9, .valid = 0.2}, 4);
+  refused({.train = -1, .valid = 0.2}, 4);
+  refused({.train = 1.5, .valid = 0.2}, 4);
+  refused({.train = 0.5, .valid = 0.01}, 4);
+  refused({.train = 1, .valid = 0}, 100);
+  EXPECT_EQ(split_text(byte_tokens(text), 4, {.train = 1, .valid = 0}).valid, nullptr);
+}
+
+TEST(TokenText, IsADataSetByName) {
+  const testing::TempDir folder;
+  io::write_atomically(folder / "t.txt", std::string(200, 'a') + std::string(50, 'b'));
+  const DataOptions options{.name = "text", .file = (folder / "t.txt").string(), .context = 10};
+  const auto named = datasets::make(options);
+  EXPECT_THAT(named.splits.train->labels(), ElementsAre("a", "b"));
+  EXPECT_EQ(named.splits.train->size(), (200 - 1 - 9) / 10);
+  EXPECT_THAT(named.description, HasSubstr("250 characters of"));
+  const auto refused = [&](const std::function<void(DataOptions&)>& change, const char* word) {
+    DataOptions wrong = options;
+    change(wrong);
+    EXPECT_THAT([&] { (void)datasets::make(wrong); }, ThrowsMessage<ConfigError>(HasSubstr(word)));
+  };
+  refused([](DataOptions& o) { o.file.clear(); }, "file");
+  refused([](DataOptions& o) { o.tokenizer = "byte"; }, "did you mean \"bytes\"");
+  refused([](DataOptions& o) { o.context = 250; }, "context");
+  refused([](DataOptions& o) { o.folds = 3; }, "folds");
+  refused([](DataOptions& o) { o.size = 3; }, "size");
+  refused([](DataOptions& o) { o.train = 0; }, "train");
+}
+
+}  // namespace
+}  // namespace tare
