@@ -232,7 +232,7 @@ TEST(Entries, OfTextsTakeNoOptionsOfImages) {
   const auto of = [&](const char* name) { return options_of(entry_of(kinds, "datasets", name)); };
   for (const char* option : {"size", "transforms"}) {
     EXPECT_THAT(of("text_folder"), Not(Contains(option)));
-    EXPECT_THAT(of("png_folder"), Contains(option));
+    EXPECT_THAT(of("image_folder"), Contains(option));
     EXPECT_THAT(of("tfrecord"), Contains(option));
   }
 }
@@ -242,7 +242,7 @@ TEST(Entries, AreExplainedByTheirOwnPartOfAText) {
   const auto text = [](const char* path) { return *cli::entry_explanation(path, 200); };
   EXPECT_THAT(text("model.gpt.layers"), HasSubstr("meaning  number of blocks; 0: the family's\n"));
   EXPECT_THAT(text("model.lstm.layers"), HasSubstr("meaning  number of layers; 0: the family's\n"));
-  EXPECT_THAT(text("data.png_folder.folder"), HasSubstr("meaning  the folder, with one"));
+  EXPECT_THAT(text("data.image_folder.folder"), HasSubstr("meaning  the folder, with one"));
   EXPECT_THAT(text("optimizer.adamw.weight_decay"),
               HasSubstr("meaning  decoupled, times the rate\n"));
   EXPECT_THAT(text("optimizer.sgd.weight_decay"), HasSubstr("meaning  added to the gradient\n"));
@@ -275,7 +275,7 @@ TEST(Entries, DataOfAProgramHaveEachOptionOnceAndNoTextOfOthers) {
                           "fold", "stratify"));
   const std::string text = *cli::entry_explanation("data.series", 80);
   EXPECT_THAT(text, Not(HasSubstr("text_folder: ")));
-  EXPECT_THAT(text, Not(HasSubstr("png_folder")));
+  EXPECT_THAT(text, Not(HasSubstr("image_folder")));
   EXPECT_THAT(text, HasSubstr("data.series.folder\n  type     text\n"));
 }
 

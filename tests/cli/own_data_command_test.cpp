@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <array>
 #include <fstream>
 
 #include "support/environment.h"
@@ -83,7 +84,7 @@ class Piped : public ::testing::Test {
     EXPECT_EQ(shell("tare data make generated_digits --count 12 --png --out 'own pictures'").status,
               0);
     std::ofstream(folder_ / "own.yaml")
-        << "name: own\ndevice: cpu\nmodel: mlp\ndata: {name: png_folder, folder: own pictures, "
+        << "name: own\ndevice: cpu\nmodel: mlp\ndata: {name: image_folder, folder: own pictures, "
            "stratify: false}\nphases: [{name: only}]\nexport: m.tare\n";
     const auto run = shell("tare run own.yaml");
     EXPECT_EQ(run.status, 0) << run.err;
@@ -117,6 +118,38 @@ TEST_F(Piped, WhatIsNoListAndNoPictureIsRefused) {
   EXPECT_THAT(two.err, HasSubstr("more than one PNG"));
 }
 
+TEST_F(Piped, PicturesOfEveryFormatArePredicted) {
+  const fs::path golden = fs::path(TARE_GOLDEN) / "pictures";
+  for (const char* name : {"rgb.png", "sampled.jpg", "full.jpeg", "lossy.webp"}) {
+    fs::copy(golden / name, folder_ / name);
+    const auto result = shell(std::string("tare predict runs/own/m.tare ") + name +
+                              " && tare predict runs/own/m.tare - <" + name);
+    EXPECT_EQ(result.status, 0) << result.err;
+    EXPECT_EQ(std::ranges::count(result.out, '\n'), 2) << result.out;
+    const auto two =
+        shell(std::string("cat ") + name + " " + name + " | tare predict runs/own/m.tare -");
+    EXPECT_EQ(two.status, 2) << name << two.out;
+    EXPECT_THAT(two.err, HasSubstr("holds more than one")) << name;
+  }
+}
+
+TEST_F(Piped, AFolderIsChecked) {
+  const auto good = shell("tare data check 'own pictures'");
+  EXPECT_EQ(good.status, 0) << good.out << good.err;
+  EXPECT_THAT(good.out, HasSubstr("12 pictures: 12 PNG; 12 grey"));
+  std::ofstream(folder_ / "own pictures/7/bad.jpg") << "no picture";
+  const auto bad = shell("tare data check 'own pictures'");
+  EXPECT_EQ(bad.status, 2) << bad.out;
+  EXPECT_THAT(bad.out, HasSubstr("error: 7/bad.jpg: header: is not that of a PNG, JPEG or WebP"));
+  const auto json = shell("tare data check --json 'own pictures'");
+  EXPECT_EQ(json.status, 2);
+  EXPECT_THAT(json.out, HasSubstr("\"path\": \"7/bad.jpg\""));
+  EXPECT_EQ(shell("tare data check absent").status, 2);
+  const auto option = shell("tare data check --count 3 'own pictures'");
+  EXPECT_EQ(option.status, 2);
+  EXPECT_THAT(option.err, HasSubstr("--count is an option of tare data make"));
+}
+
 TEST_F(Piped, ASampleThatFailsIsInTheJsonToo) {
   const auto result = shell(
       "(find 'own pictures' -name '*.png'; echo absent.png) | "
@@ -127,12 +160,18 @@ TEST_F(Piped, ASampleThatFailsIsInTheJsonToo) {
   EXPECT_THAT(result.out, HasSubstr("\"error\": \"[io.open] absent.png: No such file"));
 }
 
+std::string kind_of(const ::testing::TestParamInfo<const char*>& test) {
+  constexpr std::array kNames{"Png", "Streamed", "Idx"};
+  return kNames.at(test.index);
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Kinds, OwnFiles,
     ::testing::Values(
-        "{name: png_folder, folder: pictures}",
+        "{name: image_folder, folder: pictures}",
+        "{name: image_folder, folder: pictures, cache: 64}",
         "{name: idx, images: d/images-idx3-ubyte.gz, labels: d/labels-idx1-ubyte.gz}"),
-    [](const auto& test) { return std::string(test.index == 0 ? "Png" : "Idx"); });
+    kind_of);
 
 }  // namespace
 }  // namespace tare::testing

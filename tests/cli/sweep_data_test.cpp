@@ -75,8 +75,8 @@ class SweepDataTest : public ::testing::TestWithParam<std::string> {
                         "labels-idx1-ubyte.gz"},
             {"mnist", ", download: false"},
             {"mnist10k", ", download: false"},
-            {"png_folder", ", folder: " + (folder_ / "pngs").string()},
             {"text", ", file: " + (folder_ / "book.txt").string() + ", context: 12"},
+            {"image_folder", ", folder: " + (folder_ / "pngs").string()},
             {"text_folder", ", folder: " + (folder_ / "texts").string()},
             {"tfrecord", ", files: [" + (folder_ / "digits.tfrecord").string() + "]"}};
   }

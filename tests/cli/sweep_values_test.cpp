@@ -75,10 +75,10 @@ TEST(SweepValues, AWrongValueIsReportedAtItsPlace) {
               HasSubstr("w.yaml:3:25: parameters.batch.1 is larger than the training split"));
   EXPECT_THAT(message("w.yaml", head + "parameters: {loss: [cross_entropy, mse]}\n"),
               HasSubstr("w.yaml:3:36: parameters.loss.1 does not take the targets of the data"));
-  EXPECT_THAT(message("w.yaml", head + "set: {data.name: png_folder, data.folder: gone}\n"
+  EXPECT_THAT(message("w.yaml", head + "set: {data.name: image_folder, data.folder: gone}\n"
                                        "parameters: {phases.0.lr: [0.1]}\n"),
               HasSubstr("set.data.folder is not there, got gone"));
-  EXPECT_THAT(message("w.yaml", head + "set: {data.name: png_folder}\n"
+  EXPECT_THAT(message("w.yaml", head + "set: {data.name: image_folder}\n"
                                        "parameters: {data.folder: [\".\", gone]}\n"),
               HasSubstr("parameters.data.folder.1 is not there, got gone"));
   const std::string furcate =

@@ -73,7 +73,7 @@ TEST_P(Terminal, HoldsPlans) {
 
 TEST_P(Terminal, HoldsLists) {
   EXPECT_THAT(checked({"ls", "models"}), HasSubstr("resnet9"));
-  EXPECT_THAT(checked({"ls", "datasets"}), HasSubstr("png_folder"));
+  EXPECT_THAT(checked({"ls", "datasets"}), HasSubstr("image_folder"));
   EXPECT_THAT(checked({"--help"}), HasSubstr("Exit codes"));
   EXPECT_THAT(checked({"explain"}), HasSubstr("meaning"));
   EXPECT_THAT(checked({"explain", "data.collate"}), HasSubstr("pad, stack"));

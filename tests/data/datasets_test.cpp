@@ -174,9 +174,9 @@ TEST_F(Datasets, FilesThatAreNotThereAreNamedWithTheNearest) {
     return "there";
   };
   const std::string near = (folder_ / "picture").string();
-  EXPECT_THAT(message({.name = "png_folder", .folder = near}),
+  EXPECT_THAT(message({.name = "image_folder", .folder = near}),
               AllOf(HasSubstr("folder is not there"), HasSubstr("did you mean \"pictures\"")));
-  EXPECT_EQ(message({.name = "png_folder", .folder = (folder_ / "pictures/").string()}), "there");
+  EXPECT_EQ(message({.name = "image_folder", .folder = (folder_ / "pictures/").string()}), "there");
   EXPECT_THAT(message({.name = "idx", .images = (folder_ / "pictures").string()}),
               HasSubstr("images is no file"));
   EXPECT_THAT(message({.name = "idx", .labels = (folder_ / "none/x").string()}),
@@ -245,7 +245,7 @@ TEST_F(Datasets, SizeAndTransformsAreApplied) {
 TEST_F(Datasets, CountTakesOfEachClassItsShare) {
   (void)datasets::make_png_files("generated_digits", folder_ / "pictures",
                                  {.count = 200, .size = 12});
-  DataOptions options{.name = "png_folder",
+  DataOptions options{.name = "image_folder",
                       .count = 40,
                       .folder = (folder_ / "pictures").string(),
                       .train = 1,
@@ -284,7 +284,7 @@ TEST_F(Datasets, OwnFilesAreRead) {
 
   io::make_directories(folder_ / "images/one");
   write_png(folder_ / "images/one/1.png", generate_digits({.count = 1}).images[0]);
-  const DataOptions folder{.name = "png_folder",
+  const DataOptions folder{.name = "image_folder",
                            .size = 20,
                            .folder = (folder_ / "images").string(),
                            .channels = 3,
@@ -300,10 +300,31 @@ TEST_F(Datasets, GeneratedImagesAreMadeForAFolderOfImages) {
   ASSERT_EQ(paths.size(), 20U);
   EXPECT_TRUE(at::equal(read_png(paths[7]), digits.images[7]));
   const DataOptions read{
-      .name = "png_folder", .folder = (folder_ / "made").string(), .train = 1, .valid = 0};
+      .name = "image_folder", .folder = (folder_ / "made").string(), .train = 1, .valid = 0};
   const DatasetPtr data = datasets::make(read).splits.train;
   EXPECT_TRUE((at::bincount(data->targets()) == 2).all().item<bool>());
   EXPECT_EQ(paths[7].parent_path().filename(), std::to_string(digits.labels[7].item<int64_t>()));
+}
+
+TEST_F(Datasets, TheFormerNameOfAFolderOfImagesIsAnsweredWithTheNewOne) {
+  try {
+    (void)datasets::make({.name = "png_folder"});
+    FAIL();
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("image_folder reads PNG files, as well as JPEG and WebP"));
+  }
+}
+
+TEST_F(Datasets, TheCacheIsANumberOfBytes) {
+  const auto read = [](const char* text) {
+    return config::read<DataOptions>(config::parse_text(text, "data")).cache;
+  };
+  EXPECT_EQ(read("cache: 2GiB"), int64_t{2} << 30);
+  EXPECT_EQ(read("cache: 0"), 0);
+  EXPECT_EQ(read("cache: null"), std::nullopt);
+  EXPECT_THROW((void)read("cache: much"), ConfigError);
+  const DataOptions options{.cache = 4096};
+  EXPECT_EQ(config::read<DataOptions>(config::to_node(options)), options);
 }
 
 TEST_F(Datasets, WrongOptionsAreRefusedByName) {
@@ -316,8 +337,9 @@ TEST_F(Datasets, WrongOptionsAreRefusedByName) {
     return std::string("accepted");
   };
   EXPECT_EQ(field({.name = "digts"}), "name");
+  EXPECT_EQ(field({.name = "png_folder"}), "name");
   EXPECT_EQ(field({.name = "idx"}), "images");
-  EXPECT_EQ(field({.name = "png_folder"}), "folder");
+  EXPECT_EQ(field({.name = "image_folder"}), "folder");
   EXPECT_EQ(field({.name = "generated_digits", .folder = "x"}), "folder");
   EXPECT_EQ(field({.name = "generated_digits", .download = false}), "download");
   EXPECT_EQ(field({.name = "mnist10k", .style = "printed"}), "style");

@@ -163,10 +163,10 @@ TEST_F(FurcateTest, ItsFolderOfDataIsTheOneThatTheDataSetReads) {
   const auto is_folder = Contains(R"(data.folder="foo/")");
   EXPECT_THAT(settings("data: {name: digits}\n"), Not(is_folder));
   EXPECT_THAT(settings("model: mlp\n"), Not(is_folder));
-  EXPECT_THAT(settings("data: {name: png_folder}\n"), is_folder);
+  EXPECT_THAT(settings("data: {name: image_folder}\n"), is_folder);
   EXPECT_THAT(settings("data: text_folder\n"), is_folder);
   EXPECT_THAT(settings("data: digits\n", R"(, "data.name": "text_folder")"), is_folder);
-  EXPECT_THAT(settings("data: digits\n", R"(, "data": {"name": "png_folder"})"), is_folder);
+  EXPECT_THAT(settings("data: digits\n", R"(, "data": {"name": "image_folder"})"), is_folder);
 }
 
 TEST_F(FurcateTest, FilesOfTheRecipeLieInItsFolderOfData) {
@@ -200,7 +200,7 @@ TEST_F(FurcateTest, TwoKeysForOneValueAreRefused) {
               HasSubstr("optimizer and optimizer_name both set optimizer of the recipe"));
   EXPECT_THAT(message(R"("workers": 2, "prefetch": 1)"), HasSubstr("both set workers"));
   EXPECT_EQ(message(R"("optimizer.momentum": 0.5, "optimizer_name": "sgd")"), "accepted");
-  io::write_atomically(folder_ / "r.yaml", "data: {name: png_folder}\n");
+  io::write_atomically(folder_ / "r.yaml", "data: {name: image_folder}\n");
   EXPECT_THAT(message(R"("data.folder": "x")"), HasSubstr("data_dir and data.folder both set"));
   const auto sweep = read(R"(, "batch_size": [32], "phases.0.lr": 0.5)");
   EXPECT_THAT(sweep::settings_of(sweep, search::grid(sweep).at(0), "n"),

@@ -90,7 +90,7 @@ TEST_F(PredictProgram, BadInputIsOneLineAndExitCode2) {
     EXPECT_EQ(outcome.code, 2) << arguments << ": " << outcome.output;
     EXPECT_EQ(std::ranges::count(outcome.output, '\n'), 1) << arguments << ": " << outcome.output;
   }
-  EXPECT_THAT(predict("m.tare broken.png").output, HasSubstr("header: is not that of a PNG file"));
+  EXPECT_THAT(predict("m.tare broken.png").output, HasSubstr("header: is not that of a PNG, JPEG or WebP file"));
   EXPECT_EQ(predict("m.tare a.png --top " + std::string(5000, '1')).code, 2);
 }
 
@@ -132,7 +132,7 @@ TEST_F(PredictProgram, TakesFoldersListsAndAPictureOnStandardInput) {
   io::make_directories(dir_ / "none");
   const Outcome none = predict("m.tare none");
   EXPECT_EQ(none.code, 2) << none.output;
-  EXPECT_THAT(none.output, HasSubstr("there is no PNG file in the folder"));
+  EXPECT_THAT(none.output, HasSubstr("there is no PNG, JPEG or WebP file in the folder"));
 }
 
 TEST_F(PredictProgram, TakesTextsOfAClassifierOfTexts) {

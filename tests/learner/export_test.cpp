@@ -6,7 +6,7 @@
 #include "support/outcome.h"
 #include "tare/base/error.h"
 #include "tare/data/collate.h"
-#include "tare/data/png_folder.h"
+#include "tare/data/image_folder.h"
 #include "tare/data/splits.h"
 #include "tare/inference/predictor.h"
 #include "tare/transform/image.h"
@@ -245,7 +245,7 @@ TEST(Export, KnowsTheSizeThatAFolderOfPicturesWasReadWith) {
     write_png(folder / "b" / name, torch::randint(128, 256, {1, 30, 24}).to(torch::kUInt8));
   }
   const auto pictures = [&](const std::filesystem::path& path) {
-    return png_folder(path, {.height = 16, .width = 16});
+    return image_folder(path, {.height = 16, .width = 16});
   };
   const DatasetPtr data =
       transformed(pictures(folder.path()), {Resize{8, 8}, Normalise{{0.5}, {0.2}}});

@@ -89,11 +89,11 @@ TEST(DefaultBatch, BoundsAMicroBatch) {
 
 TEST(Classes, AreCountedInTheLabels) {
   const TempDir folder, pictures;
-  write_png_folder(pictures.path(), 60);
+  write_image_folder(pictures.path(), 60);
   for (const char* digit : {"3", "4", "5", "6", "7", "8", "9"}) fs::remove_all(pictures / digit);
   RecipeOptions recipe = one_phase(folder);
   recipe.batch.reset();
-  recipe.data = {.name = "png_folder", .folder = pictures.path().string()};
+  recipe.data = {.name = "image_folder", .folder = pictures.path().string()};
   const RunReport report = run_recipe(recipe, {.plan = true});
   EXPECT_EQ(written(folder).model.options.classes, 3);
   EXPECT_EQ(Predictor(report.exported->path).manifest().labels.size(), 3U);
@@ -237,16 +237,17 @@ TEST(EarlyChecks, AreMadeBeforeAnyWorkByRunAndPlan) {
   expect("loss does not take the targets of the data", [](auto& r) { r.learner.loss = "mse"; });
   expect("metrics.0 does not take the targets of the data",
          [](auto& r) { r.learner.metrics = {"mae"}; });
-  expect("phases.2.data.folder is not there",
-         [](auto& r) { r.phases[2].data = DataOptions{.name = "png_folder", .folder = "absent"}; });
+  expect("phases.2.data.folder is not there", [](auto& r) {
+    r.phases[2].data = DataOptions{.name = "image_folder", .folder = "absent"};
+  });
   expect("model.classes is less than the 10 classes", [](auto& r) { r.model.options.classes = 9; });
 }
 
 TEST(EarlyChecks, NameTheNearestFolder) {
   const TempDir folder, pictures;
-  write_png_folder(pictures / "images", 20);
+  write_image_folder(pictures / "images", 20);
   RecipeOptions recipe = one_phase(folder);
-  recipe.data = {.name = "png_folder", .folder = (pictures / "imagse").string()};
+  recipe.data = {.name = "image_folder", .folder = (pictures / "imagse").string()};
   EXPECT_THAT(refusal(recipe),
               AllOf(HasSubstr("data.folder is not there"), HasSubstr("did you mean \"images\"")));
 }
@@ -276,10 +277,10 @@ TEST(TestSplit, IsNeverTheValidationSplitUnderAnotherName) {
 class StoppedRun : public ::testing::Test {
  protected:
   StoppedRun() {
-    write_png_folder(pictures_.path(), 60);
+    write_image_folder(pictures_.path(), 60);
     recipe_ = one_phase(folder_);
     recipe_.batch.reset();
-    recipe_.data = {.name = "png_folder", .folder = pictures_.path().string()};
+    recipe_.data = {.name = "image_folder", .folder = pictures_.path().string()};
     request_interrupt();
     EXPECT_EQ(run_recipe(recipe_).reason, StopReason::interrupted);
   }

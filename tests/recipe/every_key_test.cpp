@@ -94,7 +94,7 @@ class EveryKey : public ::testing::Test {
 
   void SetUp() override {
     const fs::path other = folder_ / "other";
-    write_png_folder(other / "pictures", 50);
+    write_image_folder(other / "pictures", 50);
     write_idx_pair(other, "t10k", 50);
     write_tfrecord(other / "digits.tfrecord", 50);
     write_rows(other / "rows.tfrecord", 96);
@@ -223,9 +223,9 @@ KeyRows EveryKey::rows() const {
       {"data.seed", {"data.seed=3"}},
       {"data.images@idx", {"data.images=" + other + "/t10k-images-idx3-ubyte.gz", {idx("")}}},
       {"data.labels@idx", {"data.labels=" + other + "/t10k-labels-idx1-ubyte.gz", {idx("")}}},
-      {"data.folder@png_folder",
+      {"data.folder@image_folder",
        {"data.folder=" + other + "/pictures",
-        {"data={name: png_folder, folder: " + mine + "/pictures}"}}},
+        {"data={name: image_folder, folder: " + mine + "/pictures}"}}},
       {"data.folder@text_folder", {"data.folder=" + other + "/texts", {texts, lstm}}},
       {"data.length@text_folder", {"data.length=6", {texts, lstm}}},
       {"data.collate@text_folder", {"data.collate={pad: {with: mask}}", {texts, lstm}}},
@@ -234,8 +234,10 @@ KeyRows EveryKey::rows() const {
       {"data.tokenizer@text",
        {"data.tokenizer=bytes",
         {text, "model={name: gpt, classes: 256, layers: 1, heads: 1, width: 8}"}}},
-      {"data.channels@png_folder",
-       {"data.channels=3", {"data={name: png_folder, folder: " + mine + "/pictures}"}}},
+      {"data.cache@image_folder",
+       {"data.cache=0", {"data={name: image_folder, folder: " + mine + "/pictures}"}}},
+      {"data.channels@image_folder",
+       {"data.channels=3", {"data={name: image_folder, folder: " + mine + "/pictures}"}}},
       {"data.channels@tfrecord", {"data.channels=3", {tfrecord}}},
       {"data.channels@rows", {"data.channels=3", {numbers, "model={name: mlp, classes: 3}"}}},
       {"data.transforms@rows",
@@ -395,6 +397,8 @@ KeyRows EveryKey::option_rows() const {
        transform("resize", "height: 10, width: 10", "height: 10, width: 11")},
       {"transforms.resize.round",
        transform("resize", "height: 10, width: 10", "height: 10, width: 10, round: true")},
+      {"transforms.resize.antialias",
+       transform("resize", "height: 10, width: 10", "height: 10, width: 10, antialias: false")},
       {"transforms.shift.pixels", transform("shift", "", "pixels: 1")},
       {"transforms.shift.padding", transform("shift", "", "padding: edge")},
       {"losses.cross_entropy.label_smoothing", loss("cross_entropy", "label_smoothing: 0.1")},

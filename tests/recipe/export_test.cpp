@@ -52,11 +52,11 @@ TEST(ExportBundle, OfAFinishedRunIsTheBundleThatItExported) {
 // A folder's name may be any bytes, a label of a bundle only UTF-8.
 TEST(Export, IsRefusedBeforeTheFirstPhaseWhereNoBundleCanHoldTheData) {
   const TempDir folder, pictures;
-  write_png_folder(pictures.path(), 40);
+  write_image_folder(pictures.path(), 40);
   std::filesystem::rename(pictures / "3", pictures / "caf\xe9");
   RecipeOptions recipe = tiny(folder);
   recipe.phases.resize(1);
-  recipe.data = {.name = "png_folder", .folder = pictures.path().string()};
+  recipe.data = {.name = "image_folder", .folder = pictures.path().string()};
   recipe.batch = 8;
   const auto outcome = [&] { return outcome_of([&] { (void)run_recipe(recipe); }); };
   EXPECT_THAT(outcome(), AllOf(StartsWith("ConfigError: [recipe.run] export is not possible: "),
@@ -150,9 +150,9 @@ TEST(ExportBundle, OfABestCheckpointIsThatOfItsPhaseWithoutFiguresOfCallbacks) {
 
 TEST(ExportBundle, RefusesACheckpointWhoseDataHaveChanged) {
   const TempDir folder, pictures;
-  write_png_folder(pictures.path(), 60);
+  write_image_folder(pictures.path(), 60);
   RecipeOptions recipe = tiny(folder);
-  recipe.data = {.name = "png_folder", .folder = pictures.path().string()};
+  recipe.data = {.name = "image_folder", .folder = pictures.path().string()};
   recipe.phases.resize(1);
   recipe.phases[0].save = "saved";
   (void)run_recipe(recipe);

@@ -17,7 +17,7 @@
 namespace tare::testing {
 
 /// Writes `count` pictures of 16 x 16 pixels into a subfolder for each of ten digits.
-inline void write_png_folder(const std::filesystem::path& folder, int64_t count) {
+inline void write_image_folder(const std::filesystem::path& folder, int64_t count) {
   const DigitImages digits = generate_digits({.count = count, .size = 16});
   for (int64_t i = 0; i < count; ++i) {
     const auto label = std::to_string(digits.labels[i].item<int64_t>());
@@ -79,7 +79,7 @@ inline void write_text(const std::filesystem::path& file, int64_t count) {
 class OwnData {
  public:
   OwnData() {
-    write_png_folder(folder_ / "pictures", 60);
+    write_image_folder(folder_ / "pictures", 60);
     write_idx_pair(folder_ / "mnist10k", "t10k", 70);
     write_tfrecord(folder_ / "digits.tfrecord", 60);
     write_text_folder(folder_ / "texts", 60);
@@ -93,9 +93,9 @@ class OwnData {
     if (name == "digits" || name == "mnist10k") return {.name = name};
     if (name == "mnist") return {.name = name, .download = false};
     if (name == "generated_digits") return {.name = name, .size = 16, .count = 50};
-    if (name == "png_folder") return {.name = name, .folder = (folder_ / "pictures").string()};
     if (name == "text")
       return {.name = name, .file = (folder_ / "book.txt").string(), .context = 12};
+    if (name == "image_folder") return {.name = name, .folder = (folder_ / "pictures").string()};
     if (name == "text_folder") return {.name = name, .folder = (folder_ / "texts").string()};
     if (name == "tfrecord")
       return {.name = name, .files = {(folder_ / "digits.tfrecord").string()}};

@@ -177,7 +177,7 @@ TEST(RunRecipe, RefusesACollateFunctionWhereTheDataSetJoinsNoTexts) {
   const OwnData own;
   RecipeOptions recipe = tiny(folder);
   recipe.phases.resize(1);
-  for (const char* set : {"png_folder", "idx", "tfrecord", "generated_digits"}) {
+  for (const char* set : {"image_folder", "idx", "tfrecord", "generated_digits"}) {
     recipe.data = own.options(set);
     recipe.data.collate = config::Choice{.name = "pad"};  // what texts have where none is given
     EXPECT_THAT(refusal(recipe, {}),
@@ -227,11 +227,11 @@ TEST(RunRecipe, OfPicturesWithoutLabelsIsRefusedBeforeItMakesAFolder) {
   RecipeOptions recipe = tiny(folder);
   recipe.phases.resize(1);
   recipe.batch = 4;
-  recipe.data = {.name = "png_folder", .folder = (folder / "flat").string()};
+  recipe.data = {.name = "image_folder", .folder = (folder / "flat").string()};
   recipe.model.options.classes = 10;
   for (const bool plan : {true, false})
     EXPECT_THAT(refusal(recipe, {.plan = plan}),
-                HasSubstr("loss needs labels, and the data set 'png_folder' has none"));
+                HasSubstr("loss needs labels, and the data set 'image_folder' has none"));
 }
 
 TEST(RunRecipe, TrainsOnNumbersFromRecordsTowardsNumbers) {

@@ -102,7 +102,7 @@ TEST_F(ReadOnce, OfTwoDataSetsEachIsReadTwice) {
 
 TEST_F(ReadOnce, CountsInThePeakOfEveryPhaseAsPlanned) {
   RecipeOptions r = recipe();
-  r.phases[1].data = data_.options("png_folder");
+  r.phases[1].data = data_.options("image_folder");
   r.phases[1].data->size = 28;
   const RunReport report = run_recipe(r, {.plan = true});
   ASSERT_EQ(report.phases.size(), 3U);
@@ -139,7 +139,7 @@ TEST_F(ReadOnce, OneDataSetIsOpenAtATime) {
   EXPECT_EQ(tracked() - before, first);
   EXPECT_EQ(data.bytes(), first);
   EXPECT_TRUE(data.is_open(data_.options("idx")));
-  const int64_t second = data.open(data_.options("png_folder")).bytes;
+  const int64_t second = data.open(data_.options("image_folder")).bytes;
   EXPECT_FALSE(data.is_open(data_.options("idx")));
   EXPECT_EQ(tracked() - before, second) << "the first one is freed";
   EXPECT_THROW((void)data.open({.name = "idx", .images = "absent", .labels = "absent"}), IoError);

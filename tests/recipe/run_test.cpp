@@ -174,7 +174,7 @@ TEST(Run, NamesTheFilesThatItsTestConfused) {
   RecipeOptions recipe = tiny(folder);
   (void)datasets::make_png_files("generated_digits", folder / "pictures",
                                  {.count = 60, .size = 16});
-  recipe.data = {.name = "png_folder", .folder = (folder / "pictures").string()};
+  recipe.data = {.name = "image_folder", .folder = (folder / "pictures").string()};
   recipe.batch = 16;
   const auto json = nlohmann::json::parse(to_json(run_recipe(recipe)));
   for (const auto& sample : json["classification"]["worst"]) {
@@ -297,12 +297,12 @@ TEST(Run, WeightsOfABundleSayWhatElseOfItDoesNotApply) {
 
 TEST(Run, WarnsOfAPhaseWhoseDataHaveFewerClassesThanTheModel) {
   const TempDir folder;
-  write_png_folder(folder / "pictures", 160);
+  write_image_folder(folder / "pictures", 160);
   for (const char* digit : {"3", "4", "5", "6", "7", "8", "9"})
     std::filesystem::remove_all(folder / "pictures" / digit);
   RecipeOptions recipe = tiny(folder);
   recipe.phases[1].data =
-      DataOptions{.name = "png_folder", .folder = (folder / "pictures").string()};
+      DataOptions{.name = "image_folder", .folder = (folder / "pictures").string()};
   ::testing::internal::CaptureStderr();
   (void)run_recipe(recipe, {.dry_run = true});
   EXPECT_THAT(::testing::internal::GetCapturedStderr(),

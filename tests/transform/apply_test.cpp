@@ -1,6 +1,7 @@
 // Transforms on images, in one pass and in several.
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/_upsample_bilinear2d_aa.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/equal.h>
@@ -64,20 +65,35 @@ TEST(Transforms, NormaliseSubtractsAndDividesPerChannel) {
 
 TEST(Transforms, ResizeEqualsLibTorchsBilinear) {
   for (const auto& [height, width] : {std::pair{32, 40}, {13, 9}, {28, 28}, {1, 1}, {7, 90}}) {
-    const at::Tensor images = byte_images({2, 3, 28, 20});
-    const at::Tensor want =
-        at::upsample_bilinear2d(images.to(at::kFloat) / 255, {height, width}, false);
-    expect_near(Transforms{Resize{height, width}}.apply(images, {}, false), want, kRounding);
-    expect_near(Transforms{Resize{height, width}}.apply(images.to(at::kFloat) / 255, {}, false),
-                want, kRounding);
+    const at::Tensor images = byte_images({2, 3, 28, 20}), floats = images.to(at::kFloat) / 255;
+    const Transforms nearest_four{Resize{.height = height, .width = width, .antialias = false}};
+    const at::Tensor want = at::upsample_bilinear2d(floats, {height, width}, false);
+    expect_near(nearest_four.apply(images, {}, false), want, kRounding);
+    expect_near(nearest_four.apply(floats, {}, false), want, kRounding);
+    const Transforms mean{Resize{.height = height, .width = width}};
+    const at::Tensor smooth = at::_upsample_bilinear2d_aa(floats, {height, width}, false);
+    expect_near(mean.apply(images, {}, false), smooth, kRounding);
+    expect_near(mean.apply(floats, {}, false), smooth, kRounding);
   }
+}
+
+TEST(Transforms, AntialiasedBytesAreRoundedOnlyOnRequest) {
+  constexpr float kLevel = 1.0F / 255;
+  const at::Tensor images = byte_images({2, 3, 28, 20});
+  const auto resized = [&](bool round) {
+    return Transforms{Resize{.height = 9, .width = 13, .round = round}}.apply(images, {}, false);
+  };
+  const at::Tensor levels = resized(true).mul(255);
+  expect_near(levels, levels.round(), 1e-4);
+  expect_near(resized(true), resized(false), kLevel + kRounding);
+  EXPECT_FALSE(at::equal(resized(true), resized(false)));
 }
 
 TEST(Transforms, StepsActInTheirOrder) {
   const at::Tensor images = byte_images({2, 1, 8, 8});
   const Transforms both{Normalise{{0.1}, {0.3}}, Resize{12, 10}, Normalise{{0.5}, {2.0}}};
   const at::Tensor first = (images.to(at::kFloat) / 255 - 0.1) / 0.3;
-  const at::Tensor want = (at::upsample_bilinear2d(first, {12, 10}, false) - 0.5) / 2.0;
+  const at::Tensor want = (at::_upsample_bilinear2d_aa(first, {12, 10}, false) - 0.5) / 2.0;
   expect_near(both.apply(images, {}, false), want, 5 * kRounding);
 }
 

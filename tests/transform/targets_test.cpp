@@ -64,13 +64,16 @@ TEST(Targets, WhatMovesInIsIgnoredByTheLosses) {
 }
 
 TEST(Targets, PicturesAsTargetsAreInterpolatedAsTheInputs) {
-  const Transforms transforms{Affine{25, 0.2}, Flip{0.5}, Resize{12, 6}};
   const at::Tensor images = at::randint(0, 256, {20, 2, kSide, kSide}).to(at::kFloat).div(255);
   const auto s = seeds(20);
-  const at::Tensor moved = transforms.apply(images, s, true);
-  const at::Tensor targets = transforms.apply_to_targets(images, s, true);
-  EXPECT_EQ(targets.sizes(), moved.sizes());
-  EXPECT_LT(targets.sub(moved).abs().max().item<float>(), 1e-6);
+  for (const bool antialias : {false, true}) {
+    const Transforms transforms{Affine{25, 0.2}, Flip{0.5},
+                                Resize{.height = 4, .width = 6, .antialias = antialias}};
+    const at::Tensor moved = transforms.apply(images, s, true);
+    const at::Tensor targets = transforms.apply_to_targets(images, s, true);
+    EXPECT_EQ(targets.sizes(), moved.sizes());
+    EXPECT_LT(targets.sub(moved).abs().max().item<float>(), 1e-6) << antialias;
+  }
 }
 
 TEST(Targets, ATurnedMaskHasTheClassOfTheNearestPixel) {

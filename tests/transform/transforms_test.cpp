@@ -42,6 +42,15 @@ TEST(Transforms, ReadTheDocumentedForm) {
   EXPECT_EQ(read, (Transforms{Resize{32, 32}, Normalise{{0.13}, {0.31}}, Flip{}}));
 }
 
+TEST(Transforms, AResizeThatWasStoredWithoutAntialiasHasNone) {
+  const auto list = [](const char* text) { return config::parse_text(text, "stored"); };
+  const auto old = config::read<Transforms>(
+      with_stored_defaults(list("- flip: {}\n- resize: {height: 8, width: 9, round: true}\n")));
+  EXPECT_EQ(old, (Transforms{Flip{}, Resize{8, 9, true, false}}));
+  const Transforms both{Resize{8, 9}, Resize{4, 4, false, false}};
+  EXPECT_EQ(config::read<Transforms>(with_stored_defaults(to_node(both))), both);
+}
+
 TEST(Transforms, ANameStandsForItsDefaults) {
   Transforms read;
   from_node(config::parse_text("[flip, shift: {pixels: 2}, affine]", "t"), read);

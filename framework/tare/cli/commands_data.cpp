@@ -1,16 +1,19 @@
-// `tare ls` and `tare data`: lists what has a name, fetches and makes data sets.
+// `tare ls` and `tare data`: lists what has a name, fetches, makes and checks data sets.
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <filesystem>
 #include <iostream>
+#include <map>
 
 #include "tare/base/error.h"
 #include "tare/base/table.h"
 #include "tare/cli/command.h"
+#include "tare/cli/data_check.h"
 #include "tare/cli/entries.h"
 #include "tare/cli/shipped.h"
 #include "tare/data/datasets.h"
+#include "tare/data/picture_check.h"
 
 namespace tare::cli {
 namespace {
@@ -56,6 +59,27 @@ int64_t count_of(const std::string& text) {
   return count;
 }
 
+/// Throws ConfigError for an unknown action, and an option that the action does not take.
+void check_options(const std::string& verb, const Arguments& arguments) {
+  const std::map<std::string, std::vector<std::string>> taken{
+      {"check", {"json"}}, {"fetch", {}}, {"make", {"out", "png", "count", "style"}}};
+  if (!taken.contains(verb))
+    throw ConfigError("tare data", "there are check, fetch and make, got '" + printable(verb) +
+                                       "'" + did_you_mean(verb, {"check", "fetch", "make"}));
+  for (const auto& [of, options] : taken)
+    for (const std::string& option : options)
+      if (of != verb && arguments.has(option))
+        throw ConfigError("tare data", "--" + option + " is an option of tare data " + of +
+                                           ", not of " + verb + ": omit it");
+}
+
+int check_folder(const std::string& folder, bool as_json) {
+  datasets::check_files({.name = "image_folder", .folder = folder});
+  const PictureCheck check = check_pictures(folder);
+  std::cout << (as_json ? json_of(check, folder) : text_of(check, width_for(std::cout)));
+  return check.problems.empty() ? kSuccess : kBadInput;
+}
+
 }  // namespace
 
 int list_command(const Arguments& arguments) {
@@ -81,13 +105,12 @@ int list_command(const Arguments& arguments) {
 int data_command(const Arguments& arguments) {
   const std::string& verb = arguments.positional()[0];
   const std::string& name = arguments.positional()[1];
+  check_options(verb, arguments);
   if (verb == "fetch") {
     std::cout << datasets::fetch(name).string() << '\n';
     return kSuccess;
   }
-  if (verb != "make")
-    throw ConfigError("tare data", "there are fetch and make, got '" + printable(verb) + "'" +
-                                       did_you_mean(verb, {"fetch", "make"}));
+  if (verb == "check") return check_folder(name, arguments.has("json"));
   GeneratedDigits options;
   if (arguments.has("count")) options.count = count_of(arguments.get("count"));
   if (arguments.has("style")) options.style = arguments.get("style");

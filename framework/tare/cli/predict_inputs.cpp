@@ -5,10 +5,12 @@
 #include <ATen/ops/ones.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <iostream>
 #include <span>
 #include <sstream>
+#include <string_view>
 #include <vector>
 
 #include "tare/base/error.h"
@@ -17,6 +19,7 @@
 #include "tare/data/class_folders.h"
 #include "tare/inference/rows.h"
 #include "tare/transform/image.h"
+#include "tare/transform/picture.h"
 
 namespace tare::cli {
 namespace {
@@ -25,12 +28,27 @@ namespace fs = std::filesystem;
 
 constexpr const char* kStandardInput = "/dev/stdin";
 constexpr const char* kInput = "input";
-constexpr std::string_view kPngSignature = "\x89PNG\r\n\x1a\n";
 constexpr int64_t kMaxRowsBytes = int64_t{1} << 30;
 
-constexpr FileKind kPictures{"predict", ".png", "PNG", "pictures"};
-constexpr FileKind kTexts{"predict", ".txt", "text", "texts"};
-constexpr FileKind kTensors{"predict", ".safetensors", "safetensors", "samples"};
+constexpr std::array<std::string_view, 1> kTextExtensions{".txt"};
+constexpr std::array<std::string_view, 1> kTensorExtensions{".safetensors"};
+constexpr FileKind kPictures{"predict", kImageExtensions, "PNG, JPEG or WebP", "pictures"};
+constexpr FileKind kTexts{"predict", kTextExtensions, "text", "texts"};
+constexpr FileKind kTensors{"predict", kTensorExtensions, "safetensors", "samples"};
+
+/// Whether a second picture follows the first. Only a thumbnail inside a JPEG begins without the
+/// end of another one in front of it.
+bool holds_several(std::string_view bytes, std::string_view format) {
+  if (format == "WebP") {
+    constexpr size_t kSizeAt = 4, kBehindSize = 8;
+    size_t size = kBehindSize;
+    for (size_t i = 0; i < 4; ++i)
+      size += static_cast<size_t>(static_cast<unsigned char>(bytes[kSizeAt + i])) << (8 * i);
+    return bytes.size() > size + size % 2;
+  }
+  const std::string_view next = format == "PNG" ? "\x89PNG\r\n\x1a\n" : "\xff\xd9\xff\xd8\xff";
+  return bytes.find(next, 1) != std::string_view::npos;
+}
 
 /// Returns the names under which a file of tensors has the model's first input: its own, and
 /// `input`, the short form, unless another input is called so.
@@ -174,7 +192,7 @@ class Samples {
 
   void picture(const std::string& path) const {
     const int64_t channels = inputs_.predictor.sample_shape()[0];
-    inputs_.on_prediction({path}, {inputs_.predictor.predict_picture(read_png(path, channels))});
+    inputs_.on_prediction({path}, {inputs_.predictor.predict_picture(read_image(path, channels))});
   }
 
   void folder(const fs::path& path) const {
@@ -191,15 +209,16 @@ class Samples {
       });
   }
 
-  // Standard input is one PNG, or a list of paths: one a line, or with a zero byte behind each.
+  // Standard input is one picture, or a list of paths: one a line, or with a zero byte behind each.
   void piped_pictures() const {
     const std::string text = io::read_text(kStandardInput, kMaxImageFileBytes);
-    if (text.starts_with(kPngSignature)) {
-      if (text.find(kPngSignature, kPngSignature.size()) != std::string::npos)
-        throw ConfigError("predict",
-                          "standard input holds more than one PNG: give a list of paths");
+    const std::string_view format = format_of(std::as_bytes(std::span(text)));
+    if (!format.empty()) {
+      if (holds_several(text, format))
+        throw ConfigError("predict", "standard input holds more than one " + std::string(format) +
+                                         ": give a list of paths");
       const int64_t channels = inputs_.predictor.sample_shape()[0];
-      const at::Tensor pixels = decode_png(std::as_bytes(std::span(text)), "-", channels);
+      const at::Tensor pixels = decode_image(std::as_bytes(std::span(text)), "-", channels);
       inputs_.on_prediction({"-"}, {inputs_.predictor.predict_picture(pixels)});
       return;
     }

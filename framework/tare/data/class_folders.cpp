@@ -12,7 +12,8 @@
 namespace tare {
 
 bool is_named(const std::filesystem::path& path, const FileKind& kind) {
-  return lower_case(path.extension().string()) == kind.extension;
+  const std::string extension = lower_case(path.extension().string());
+  return std::ranges::find(kind.extensions, extension) != kind.extensions.end();
 }
 
 namespace {
@@ -47,18 +48,6 @@ bool is_folder(const fs::directory_entry& entry, const FileKind& kind) {
   std::error_code ignored;
   if (entry.path().filename() == "__MACOSX") return false;  // of a ZIP archive
   return entry.is_directory(ignored) || (!is_named(entry.path(), kind) && is_broken(entry));
-}
-
-std::vector<fs::path> files_of(const fs::path& folder, const FileKind& kind) {
-  return entries(folder, kind, [&](const auto& entry) { return is_file(entry, kind); });
-}
-
-// Regular files that are of another kind, and not hidden.
-std::vector<fs::path> other_files(const fs::path& folder, const FileKind& kind) {
-  return entries(folder, kind, [&](const auto& entry) {
-    std::error_code ignored;
-    return !is_named(entry.path(), kind) && entry.is_regular_file(ignored);
-  });
 }
 
 /// The files in a folder and below it, in bytewise order: those of a kind, and others.
@@ -103,14 +92,20 @@ void warn_of_skipped(const fs::path& folder, const std::vector<fs::path>& files,
 
 void warn_of_other_kinds(const fs::path& folder, const std::vector<fs::path>& others,
                          const FileKind& kind) {
-  warn_of_skipped(folder, others, std::string(kind.extension) + " files");
+  std::string kinds;
+  for (size_t i = 0; i < kind.extensions.size(); ++i)
+    kinds.append(i == 0                           ? ""
+                 : i + 1 < kind.extensions.size() ? ", "
+                                                  : " and ")
+        .append(kind.extensions[i]);
+  warn_of_skipped(folder, others, kinds + " files");
 }
 
 void warn_of_other_files(const fs::path& folder, const std::vector<fs::path>& subfolders,
                          const FileKind& kind) {
-  std::vector<fs::path> others = other_files(folder, kind);
+  std::vector<fs::path> others = list_files(folder, kind, true);
   for (const fs::path& subfolder : subfolders)
-    std::ranges::copy(other_files(subfolder, kind), std::back_inserter(others));
+    std::ranges::copy(list_files(subfolder, kind, true), std::back_inserter(others));
   warn_of_other_kinds(folder, others, kind);
 }
 
@@ -119,14 +114,13 @@ void warn_of_deep_files(const fs::path& folder, const std::vector<fs::path>& sub
                         const FileKind& kind) {
   std::vector<fs::path> deep;
   for (const fs::path& subfolder : subfolders)
-    for (const fs::path& below :
-         entries(subfolder, kind, [&](const auto& entry) { return is_folder(entry, kind); }))
+    for (const fs::path& below : list_subfolders(subfolder, kind))
       std::ranges::move(files_below(below, kind).found, std::back_inserter(deep));
   warn_of_skipped(folder, deep, "files directly in the folder of a class");
 }
 
 void warn_of_odd_folder(const fs::path& folder, const FileKind& kind, size_t classes) {
-  const size_t beside = files_of(folder, kind).size();
+  const size_t beside = list_files(folder, kind).size();
   if (beside > 0)
     log::warning_once(std::to_string(beside) + " " + kind.samples + " of " +
                       printable(folder.string()) +
@@ -153,20 +147,31 @@ at::Tensor ClassFolders::targets() const {
   return target;
 }
 
+std::vector<fs::path> list_subfolders(const fs::path& folder, const FileKind& kind) {
+  return entries(folder, kind, [&](const auto& entry) { return is_folder(entry, kind); });
+}
+
+std::vector<fs::path> list_files(const fs::path& folder, const FileKind& kind, bool others) {
+  return entries(folder, kind, [&](const auto& entry) {
+    std::error_code ignored;
+    if (!others) return is_file(entry, kind);
+    return !is_named(entry.path(), kind) && entry.is_regular_file(ignored);
+  });
+}
+
 ClassFolders list_class_folders(const fs::path& folder, const FileKind& kind, bool warn) {
   ClassFolders listing;
-  const auto subfolders =
-      entries(folder, kind, [&](const auto& entry) { return is_folder(entry, kind); });
+  const auto subfolders = list_subfolders(folder, kind);
   if (subfolders.empty())
-    listing.files = files_of(folder, kind);
+    listing.files = list_files(folder, kind);
   else if (warn)
     warn_of_odd_folder(folder, kind, subfolders.size());
   const std::string name = kind.name;
   for (const fs::path& subfolder : subfolders) {
-    const std::vector<fs::path> files = files_of(subfolder, kind);
+    const std::vector<fs::path> files = list_files(subfolder, kind);
     if (files.empty())
       throw ConfigError(kind.where, "folder",
-                        "has a class without " + name + " files, the only kind that is read",
+                        "has a class without " + name + " files, and no others are read",
                         "add some to " + printable(subfolder.string()) + ", or remove that folder",
                         folder.string());
     listing.files.insert(listing.files.end(), files.begin(), files.end());
@@ -177,8 +182,9 @@ ClassFolders list_class_folders(const fs::path& folder, const FileKind& kind, bo
   if (listing.files.empty())
     throw ConfigError(kind.where, "folder", "has no subfolder and no " + name + " file",
                       "one subfolder of " + name + " files for each class, such as " +
-                          printable((folder / "cat" / "1").string()) + kind.extension + ", or " +
-                          kind.samples + " without labels in the folder itself, to predict on",
+                          printable((folder / "cat" / "1").string()) +
+                          std::string(kind.extensions.front()) + ", or " + kind.samples +
+                          " without labels in the folder itself, to predict on",
                       folder.string());
   if (warn) warn_of_other_files(folder, subfolders, kind);
   if (warn) warn_of_deep_files(folder, subfolders, kind);

@@ -5,20 +5,23 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace tare {
 
 /// Describes the kind of files that a reader takes, with the words of its messages.
 struct FileKind {
-  const char* where = "";      ///< the operation, "data.png_folder"
-  const char* extension = "";  ///< in lower case, ".png"; files are matched without their case
-  const char* name = "";       ///< "PNG"
-  const char* samples = "";    ///< "pictures"
+  const char* where = "";  ///< the operation, "data.image_folder"
+  /// In lower case, ".png"; files are matched without their case. Static.
+  std::span<const std::string_view> extensions{};
+  const char* name = "";     ///< "PNG, JPEG or WebP"
+  const char* samples = "";  ///< "pictures"
 };
 
-/// Whether the path has the extension of the kind, in any case of letters.
+/// Whether the path has an extension of the kind, in any case of letters.
 [[nodiscard]] bool is_named(const std::filesystem::path& path, const FileKind& kind);
 
 struct ClassFolders {
@@ -38,6 +41,17 @@ struct ClassFolders {
 /// IoError; ConfigError for a folder without files of the kind, or a class without one.
 [[nodiscard]] ClassFolders list_class_folders(const std::filesystem::path& folder,
                                               const FileKind& kind, bool warn);
+
+/// Returns the subfolders of a folder that may hold the samples of a class, in bytewise order of
+/// their names. Hidden ones are skipped; a link to nothing is taken. Throws IoError.
+[[nodiscard]] std::vector<std::filesystem::path> list_subfolders(
+    const std::filesystem::path& folder, const FileKind& kind);
+
+/// Returns the files of a folder itself, in bytewise order, without hidden ones: those of the kind
+/// and links to nothing, or, with `others`, those of other kinds. Throws IoError.
+[[nodiscard]] std::vector<std::filesystem::path> list_files(const std::filesystem::path& folder,
+                                                            const FileKind& kind,
+                                                            bool others = false);
 
 /// Returns the files of the kind in the folder and in the folders below it, in bytewise order of
 /// their paths. Hidden files and folders are skipped; files of other kinds are skipped with a

@@ -74,8 +74,12 @@ class Dataset {
   /// resumed run notices other data. Returns "" if the samples are not in memory; nothing is read
   /// for a hash.
   [[nodiscard]] virtual std::string content() const { return {}; }
-  /// Adds the tensors it keeps to a ledger, under Category::other.
+  /// Adds the tensors it keeps to a ledger, under Category::other; samples that it keeps to be
+  /// faster, and could read again, under Category::batch.
   virtual void account(Ledger&) const {}
+  /// Frees samples that it keeps to be faster and can read again. The samples stay the same.
+  /// Thread-safe.
+  virtual void clear_cache() const {}
 };
 /// Points to a data set, which decorators, splits and loaders share.
 using DatasetPtr = std::shared_ptr<const Dataset>;

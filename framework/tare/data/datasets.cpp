@@ -24,6 +24,10 @@ namespace {
 
 Kind kind_of(const std::string& name) {
   if (registry().contains(name)) return registry().make(name);
+  if (name == "png_folder")
+    throw ConfigError("data.make", "name",
+                      "is not a data set: image_folder reads PNG files, as well as JPEG and WebP",
+                      "image_folder", name);
   throw ConfigError("data.make", "name", "is not a data set" + did_you_mean(name, names()),
                     config::listed_entries(names()), name);
 }
@@ -262,7 +266,7 @@ Named make(const DataOptions& options, Network network) {
                      "the data set " + options.name + " must return some");
   if (found.valid && !found.are_splits && options.valid != DataOptions{}.valid)
     throw ConfigError("data.make", "valid", "has no part in data whose validation split has files",
-                      "omit it, or valid_files", config::number_text(options.valid));
+                      "omit it, or the files of that split", config::number_text(options.valid));
   Named named{.identity = identity_of(found), .generated = found.generated};
   const DatasetPtr data = first(finished(found.data, options), options.count, options.stratify);
   named.splits = splits_of(found, data, options);
@@ -274,3 +278,20 @@ Named make(const DataOptions& options, Network network) {
 }
 
 }  // namespace tare::datasets
+
+namespace tare {
+
+void from_node(const config::Node& node, CacheBytes& value) {
+  value.bytes.reset();
+  if (node.kind == config::Kind::null) return;
+  if (node.kind == config::Kind::scalar) value.bytes = parse_bytes(node.text);
+  if (!value.bytes)
+    throw ConfigError(node.source, "", "must be a number of bytes", "such as 2GiB; 0: none",
+                      config::describe(node));
+}
+
+config::Node to_node(const CacheBytes& value) {
+  return value.bytes ? config::to_node(*value.bytes) : config::Node();
+}
+
+}  // namespace tare

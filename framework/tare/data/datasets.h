@@ -25,14 +25,16 @@ struct DataOptions {
   std::string style{};          ///< generated_digits: printed (default) | written
   int64_t seed = 0;             ///< of the generator and of the split
   std::string images{}, labels{};  ///< idx: the two files
-  std::string folder{};            ///< png_folder, text_folder: one subfolder per class, or none
-  std::string file{};              ///< text: the file
-  int64_t context = 0;             ///< text: tokens of a sample; 0: 128
-  std::string tokenizer{};         ///< text: characters (default) | bytes
-  int64_t length = 0;              ///< text_folder: bytes of a text that are read; 0: all
+  std::string folder{};            ///< image_folder, text_folder: one subfolder per class, or none
+  /// image_folder: bytes of decoded pictures that are kept; unset: all, up to 8 GiB; 0: none.
+  std::optional<int64_t> cache{};
+  std::string file{};       ///< text: the file
+  int64_t context = 0;      ///< text: tokens of a sample; 0: 128
+  std::string tokenizer{};  ///< text: characters (default) | bytes
+  int64_t length = 0;  ///< text_folder: bytes of a text that are read; 0: all
   /// text_folder: joins texts, see collates::registry(); unset: `pad`.
   std::optional<config::Choice> collate{};
-  int64_t channels = 0;  ///< png_folder, tfrecord: 1 grey, 3 RGB, 0: those of the first picture
+  int64_t channels = 0;  ///< image_folder, tfrecord: 1 grey, 3 RGB, 0: those of the first picture
   /// Files of tfrecord data, or folders of files; `valid_files` and `test_files` are for splits of
   /// their own.
   std::vector<std::string> files{}, valid_files{}, test_files{};
@@ -50,6 +52,13 @@ struct DataOptions {
   bool download = true;     ///< digits, mnist10k, mnist: may use the network
   bool operator==(const DataOptions&) const = default;
 };
+/// Reads and writes DataOptions::cache: a number of bytes such as `2GiB`, or null.
+struct CacheBytes {
+  std::optional<int64_t> bytes{};  ///< unset: null
+};
+/// Throws ConfigError for what is no number of bytes.
+void from_node(const config::Node& node, CacheBytes& value);
+[[nodiscard]] config::Node to_node(const CacheBytes& value);
 void visit_fields(auto& visit, DataOptions& o) {
   visit("name", o.name);
   visit("size", o.size, config::between(0, 16384));
@@ -62,6 +71,7 @@ void visit_fields(auto& visit, DataOptions& o) {
   visit("file", o.file);
   visit("context", o.context, config::between(0, int64_t{1} << 24));
   visit("tokenizer", o.tokenizer);
+  visit.template as<CacheBytes>("cache", o.cache);
   visit("length", o.length, config::at_least(0));
   visit("collate", o.collate);
   visit("channels", o.channels, config::between(0, 3));
@@ -185,7 +195,7 @@ std::vector<std::filesystem::path> make_files(const std::string& name,
                                               const std::filesystem::path& folder,
                                               const GeneratedDigits& options = {});
 
-/// Writes each generated digit as folder/<label>/<index>.png, which the data set png_folder reads
+/// Writes each generated digit as folder/<label>/<index>.png, which the data set image_folder reads
 /// and a bundle can classify; returns the paths.
 std::vector<std::filesystem::path> make_png_files(const std::string& name,
                                                   const std::filesystem::path& folder,

@@ -39,6 +39,7 @@ class Decorator : public Dataset {
   [[nodiscard]] bool described() const override { return base_->described(); }
   [[nodiscard]] int64_t text_length() const override { return base_->text_length(); }
   void account(Ledger& ledger) const override { base_->account(ledger); }
+  void clear_cache() const override { base_->clear_cache(); }
 
  protected:
   DatasetPtr base_;
@@ -201,9 +202,9 @@ class Cached : public Decorator {
 }  // namespace
 
 DatasetPtr transformed(const DatasetPtr& base, const Transforms& transforms) {
-  if (const auto* tensors =
-          dynamic_cast<const TensorDataset*>(checked("data.transformed", base).get()))
-    return tensors->with(transforms);
+  if (const auto* itself =
+          dynamic_cast<const Transformable*>(checked("data.transformed", base).get()))
+    return itself->with(transforms);
   return std::make_shared<Transformed>(base, transforms);
 }
 

@@ -15,8 +15,15 @@ namespace tare {
 /// Holds Dataset::sample_name() of each sample; null: none has one.
 using SampleNames = std::shared_ptr<const std::vector<std::string>>;
 
+/// Is a data set that applies further transforms in one pass with its own work.
+class Transformable : public Dataset {
+ public:
+  /// Returns a data set of the same samples with further transforms.
+  [[nodiscard]] virtual DatasetPtr with(const Transforms& more) const = 0;
+};
+
 /// Gives the rows of tensors, see tensor_dataset(); gathers and transforms in one pass.
-class TensorDataset : public Dataset {
+class TensorDataset final : public Transformable {
  public:
   /// Holds the tensors; `read_with` lists what a reader has already done to the samples.
   TensorDataset(const NamedTensors& inputs, const NamedTensors& targets,
@@ -36,8 +43,7 @@ class TensorDataset : public Dataset {
   void account(Ledger& ledger) const override;
   /// Returns the first input, [size, ...] on the host, contiguous, before its transforms.
   [[nodiscard]] const at::Tensor& raw_input() const { return inputs_.front().tensor; }
-  /// Returns a data set of these tensors with further transforms.
-  [[nodiscard]] DatasetPtr with(const Transforms& more) const;
+  [[nodiscard]] DatasetPtr with(const Transforms& more) const override;
 
  private:
   [[nodiscard]] at::Tensor gathered(size_t input, const BatchRequest& request, bool random) const;

@@ -5,8 +5,10 @@
 #include <ATen/ops/scalar_tensor.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "tare/base/bytes.h"
@@ -21,8 +23,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::array<std::string_view, 1> kExtensions{".txt"};
 constexpr FileKind kText{
-    .where = "data.text_folder", .extension = ".txt", .name = "text", .samples = "texts"};
+    .where = "data.text_folder", .extensions = kExtensions, .name = "text", .samples = "texts"};
 
 at::Tensor bytes_of(const std::string& text, int64_t length) {
   at::Tensor tokens = at::empty({length}, at::kLong);

@@ -122,6 +122,7 @@ json to_json(const BundleManifest& m, const checkpoint::Digest& digest) {
 void add_later_fields(json& manifest, const BundleManifest& m) {
   if (!m.input_name.empty()) manifest["input_name"] = m.input_name;
   if (!m.any_size.empty()) manifest["any_size"] = m.any_size;
+  if (m.antialias && sample_kind(m) == SampleKind::image) manifest["antialias"] = true;
   const bool cuts = m.text_length > 0;
   if (m.weights == kFp8 || !m.more_inputs.empty() || cuts) manifest["weights"] = m.weights;
   if (m.more_inputs.empty() && !cuts) return;
@@ -169,7 +170,7 @@ Transforms read_transforms(const config::Node& list, std::vector<std::string>& u
   config::Node known = list;
   known.items.clear();
   const auto take_known = [&] {
-    const auto read = config::read<Transforms>(known);
+    const auto read = config::read<Transforms>(with_stored_defaults(known));
     steps.insert(steps.end(), read.steps().begin(), read.steps().end());
     known.items.clear();
   };
@@ -263,6 +264,10 @@ class Reader {
     }
     return result;
   }
+  [[nodiscard]] bool antialias() const {
+    return json_.contains("antialias") &&
+           field("antialias", json::value_t::boolean, json_).get<bool>();
+  }
   /// Appends the names of transforms that the program lacks.
   [[nodiscard]] Transforms transforms(std::vector<std::string>& unknown) const {
     try {
@@ -312,6 +317,7 @@ BundleManifest read_manifest(const json& manifest, const std::filesystem::path& 
           version == kVersionTexts ? static_cast<int64_t>(reader.number("text_length")) : 0,
       .transforms = std::move(transforms),
       .unknown_transforms = std::move(unknown),
+      .antialias = reader.antialias(),
       .labels = reader.labels(),
       .metrics = reader.metrics(),
       .activation = reader.text("activation"),

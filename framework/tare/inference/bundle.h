@@ -60,6 +60,9 @@ struct BundleManifest {
   /// Names in `transforms` that this program's transforms::registry() lacks; see
   /// open_to_describe().
   std::vector<std::string> unknown_transforms{};
+  /// Whether a picture is resized with antialiasing where the transforms do not bring it to
+  /// sample_shape; false in a bundle of images by an earlier Tare.
+  bool antialias = true;
   /// Class names by index, at most 1,000,000 of 4 KiB each; empty: unknown.
   std::vector<std::string> labels{};
   std::vector<BundleMetric> metrics{};  ///< measured at the export

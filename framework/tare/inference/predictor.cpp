@@ -250,13 +250,14 @@ at::Tensor Predictor::predict_picture(const at::Tensor& pixels) {
     throw StateError("predictor.predict_picture", "the model takes no images", "use predict()");
   const auto& shape = sample_shape();
   const bool fits = manifest().transforms.output_shape(pixels.sizes().vec()) == shape;
-  return predict((fits ? pixels : resize_image(pixels, shape[1], shape[2])).unsqueeze(0));
+  if (fits) return predict(pixels.unsqueeze(0));
+  return predict(resize_image(pixels, shape[1], shape[2], manifest().antialias).unsqueeze(0));
 }
 
 std::vector<Prediction> Predictor::classify(const std::filesystem::path& image, int64_t top) {
   if (sample_kind() != SampleKind::image)
     throw StateError("predictor.classify", "the model takes no images", "use predict()");
-  return classes(predict_picture(read_png(image, sample_shape()[0])), top);
+  return classes(predict_picture(read_image(image, sample_shape()[0])), top);
 }
 
 bool Predictor::has_classes(const at::Tensor& prediction) const {

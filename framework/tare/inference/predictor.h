@@ -69,9 +69,9 @@ class Predictor final : public Accountable {
   /// StateError for a model that takes no pictures.
   [[nodiscard]] at::Tensor predict_picture(const at::Tensor& pixels);
 
-  /// Returns the `top` most probable classes of one PNG file, or all if there are fewer. The image
-  /// is converted to the model's number of channels. Throws IoError, FormatError for an invalid
-  /// PNG, StateError for a model that takes no pictures or gives no class scores.
+  /// Returns the `top` most probable classes of one PNG, JPEG or WebP file, or all if there are
+  /// fewer. The image is converted to the model's number of channels. Throws IoError, FormatError
+  /// for an invalid file, StateError for a model that takes no pictures or gives no class scores.
   [[nodiscard]] std::vector<Prediction> classify(const std::filesystem::path& image,
                                                  int64_t top = 1);
   /// Returns the `top` most probable classes of a prediction for one sample, [1, classes]; of a

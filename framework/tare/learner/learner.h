@@ -128,9 +128,10 @@ class Learner final : public Accountable, private LearnerView {
 
   // ---- free
 
-  /// Frees gradients, batch, outputs, tensors kept by callbacks, loader buffers, LibTorch's caches
-  /// and, unless `clear_opt` is false, the optimizer's state, in reverse order of creation. Weights
-  /// stay and training can continue. Uses no disk. Waits for the device.
+  /// Frees gradients, batch, outputs, tensors kept by callbacks, loader buffers, the samples that
+  /// its data sets keep to be faster (unless `clear_cache` is false), LibTorch's caches and, unless
+  /// `clear_opt` is false, the optimizer's state, in reverse order of creation. Weights stay and
+  /// training can continue. Uses no disk. Waits for the device.
   PurgeReport purge(const PurgeOptions& options = {});
   /// Purges with PurgeOptions::clear_opt set to true or false. A template, so that purge({...})
   /// takes options and purge(0) does not compile.

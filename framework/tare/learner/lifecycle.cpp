@@ -152,6 +152,11 @@ bool wants_compaction(const PurgeOptions& options, c10::Device device) {
          kFragmented * static_cast<double>(usage.reserved_bytes);
 }
 
+void clear_caches(const Splits& data) {
+  for (const DatasetPtr& set : {data.train, data.valid, data.test})
+    if (set) set->clear_cache();
+}
+
 }  // namespace
 
 PurgeReport Learner::purge(const PurgeOptions& options) {
@@ -167,6 +172,7 @@ PurgeReport Learner::purge(const PurgeOptions& options) {
   for (auto it = p.metrics.rbegin(); it != p.metrics.rend(); ++it) it->reset();
   if (options.clear_opt && p.optimizer) p.optimizer->clear();
   for (const auto& parameter : p.model.parameters()) parameter.tensor.mutable_grad().reset();
+  if (options.clear_cache) clear_caches(p.data);
   at::autocast::clear_cache();
   memory::backend(p.device).reclaim();
   if (wants_compaction(options, p.device)) {
@@ -209,6 +215,7 @@ PurgeReport Learner::destroy() {
   const c10::Device device = p.device;
   report.tracked_before = tracked(device);
   const auto [owned, made] = list(p);
+  clear_caches(p.data);
   state_.reset();
   at::autocast::clear_cache();
   memory::backend(device).reclaim();

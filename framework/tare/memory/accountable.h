@@ -89,6 +89,9 @@ struct PurgeOptions {
   /// Whether to copy what stays to the host and back, to defragment the device; unset: only above a
   /// threshold.
   std::optional<bool> compact{};
+  /// Whether to free the samples that data sets keep to be faster too; they are read again when
+  /// they are asked for.
+  bool clear_cache = true;
 };
 
 /// Reports what a purge or destroy freed, by category, in bytes that went back to the allocator:

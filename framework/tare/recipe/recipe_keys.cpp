@@ -112,6 +112,7 @@ const std::map<std::string, std::string>& examples() {
       {"freeze_to", "-1"},
       {"epochs", "8"},
       {"size", "64"},
+      {"cache", "2GiB"},
       {"images", "images-idx3-ubyte.gz"},
       {"labels", "labels-idx1-ubyte.gz"},
       {"sample_shape", "[1, 28, 28]"},

@@ -186,7 +186,8 @@ class Runner {
     const OpenData& data = checked_data(index);
     Experiment stage(result.name, learner,
                      {.out = options_.verbose ? options_.out : nullptr,
-                      .purge = {.clear_opt = phase.clear_opt},
+                      // The data are those of the recipe, and the next phase may read them.
+                      .purge = {.clear_opt = phase.clear_opt, .clear_cache = false},
                       .call_sites = options_.call_sites});
     const FitResult fit = fit_phase(stage, learner, index, data);
     result.epochs = fit.epochs;

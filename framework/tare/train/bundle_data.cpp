@@ -48,7 +48,8 @@ std::optional<Transforms> rest_of(const Transforms& all, const Transforms& done)
 // reader as by Predictor::classify().
 Transforms resized_first(const BundleManifest& manifest) {
   const auto& shape = manifest.sample_shape;
-  std::vector<Transform> steps{Resize{.height = shape[1], .width = shape[2], .round = true}};
+  std::vector<Transform> steps{Resize{
+      .height = shape[1], .width = shape[2], .round = true, .antialias = manifest.antialias}};
   const auto& own = manifest.transforms.steps();
   steps.insert(steps.end(), own.begin(), own.end());
   return Transforms(std::move(steps));
@@ -126,8 +127,8 @@ BundleData bundle_data_from(const std::string& text) {
                     .text_length = stored.at("text_length"),
                     .described = stored.at("described")};
     if (data.described)
-      data.transforms = config::read<Transforms>(
-          config::parse_text(stored.at("transforms").get<std::string>(), "transforms"));
+      data.transforms = config::read<Transforms>(with_stored_defaults(
+          config::parse_text(stored.at("transforms").get<std::string>(), "transforms")));
     const auto named =
         std::ranges::find(kNamed, stored.at("input").get<std::string>(),
                           [](c10::ScalarType type) { return std::string(c10::toString(type)); });

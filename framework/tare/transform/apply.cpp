@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "tare/base/error.h"
+#include "tare/transform/resample.h"
 #include "tare/transform/stages.h"
 
 namespace tare {
@@ -94,6 +95,41 @@ void resize_plane(const T* in, float* out, const Axis& rows, const Axis& columns
   }
 }
 
+/// Resizes planes as a Resize says.
+class Resizer {
+ public:
+  Resizer(const Resize& resize, int64_t height, int64_t width) : round_(resize.round) {
+    if (resize.antialias) {
+      filters_.emplace_back(height, resize.height);
+      filters_.emplace_back(width, resize.width);
+    } else {
+      axes_.emplace_back(height, resize.height);
+      axes_.emplace_back(width, resize.width);
+    }
+  }
+  template <class T>
+  void run(const T* in, float* out, int64_t in_width, Scaling scaling) const {
+    if (!axes_.empty()) return resize_plane(in, out, axes_[0], axes_[1], in_width, scaling);
+    const Filter &down = filters_[0], &across = filters_[1];
+    const int64_t pixels = down.out() * across.out();
+    if constexpr (std::is_same_v<T, uint8_t>) {
+      if (round_) {
+        std::vector<uint8_t> bytes(static_cast<size_t>(pixels));
+        resample_bytes(in, bytes.data(), down, across);
+        std::ranges::transform(bytes, out, [&](uint8_t v) { return scaling(v); });
+        return;
+      }
+    }
+    resample(in, out, down, across);
+    std::transform(out, out + pixels, out, scaling);
+  }
+
+ private:
+  bool round_;
+  std::vector<Axis> axes_;       // of a resize without antialiasing: rows, columns
+  std::vector<Filter> filters_;  // of one with it
+};
+
 std::vector<Scaling> scalings(const Stage& stage, int64_t channels, bool bytes) {
   const double unit = bytes ? 255 : 1;
   std::vector<Scaling> result(static_cast<size_t>(channels), Scaling{0, static_cast<float>(unit)});
@@ -115,11 +151,8 @@ at::Tensor run_stage(const Stage& stage, const at::Tensor& images,
   const int64_t out_width = stage.resize ? stage.resize->width : width;
   at::Tensor result = at::empty({count, channels, out_height, out_width}, at::kFloat);
   const std::vector<Scaling> scaling = scalings(stage, channels, std::is_same_v<T, uint8_t>);
-  std::optional<Axis> down, across;
-  if (stage.resize) {
-    down.emplace(height, out_height);
-    across.emplace(width, out_width);
-  }
+  std::optional<Resizer> resizer;
+  if (stage.resize) resizer.emplace(*stage.resize, height, width);
   const T* in = images.const_data_ptr<T>();
   float* out = result.mutable_data_ptr<float>();
   for (int64_t n = 0; n < count; ++n) {
@@ -129,8 +162,8 @@ at::Tensor run_stage(const Stage& stage, const at::Tensor& images,
     const bool turns = stage.turn.transform != nullptr;
     const Turn turn = turns ? draw_turn(stage, seeds[static_cast<size_t>(n)]) : Turn{};
     for (int64_t c = 0; c < channels; ++c, image += height * width, out += out_height * out_width) {
-      if (stage.resize)
-        resize_plane(image, out, *down, *across, width, scaling[static_cast<size_t>(c)]);
+      if (resizer)
+        resizer->run(image, out, width, scaling[static_cast<size_t>(c)]);
       else if (turns)
         turn_plane(image, out, height, width, turn, scaling[static_cast<size_t>(c)]);
       else

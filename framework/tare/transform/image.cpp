@@ -1,4 +1,4 @@
-// Decodes, encodes and resizes pictures.
+// Pictures as tensors: decoded, encoded as PNG, and resized.
 #include "tare/transform/image.h"
 
 #include <ATen/ops/empty.h>
@@ -8,17 +8,19 @@
 #include <array>
 #include <cmath>
 #include <cstring>
-#include <memory>
 #include <string_view>
 #include <vector>
 
 #include "tare/base/bytes.h"
 #include "tare/base/error.h"
 #include "tare/base/io.h"
+#include "tare/transform/picture.h"
 #include "tare/transform/transform.h"
 
 namespace tare {
 namespace {
+
+constexpr const char* kDecodePng = "transform.decode_png";
 
 // libpng's control block, freed on every way out.
 struct Png {
@@ -30,15 +32,10 @@ struct Png {
 };
 
 [[noreturn]] void refuse(const std::string& name, std::string part, std::string_view problem) {
-  throw FormatError("transform.decode_png", name, std::move(part), problem);
+  throw FormatError(kDecodePng, name, std::move(part), problem);
 }
 
-// Interleaved [height, width, channels] to planes and back.
-void to_planes(const uint8_t* in, uint8_t* out, int64_t pixels, int64_t channels) {
-  for (int64_t c = 0; c < channels; ++c)
-    for (int64_t i = 0; i < pixels; ++i) *out++ = in[i * channels + c];
-}
-
+// Planes [channels, height, width] to interleaved pixels [height, width, channels].
 std::vector<uint8_t> interleaved(const at::Tensor& image) {
   const int64_t channels = image.size(0), pixels = image.size(1) * image.size(2);
   const at::Tensor planes = image.contiguous();
@@ -70,48 +67,57 @@ int64_t stored_bits(std::span<const std::byte> png, const std::string& name) {
 }
 
 void check_size(const png_image& image, std::span<const std::byte> bytes, const std::string& name) {
-  const int64_t height = image.height, width = image.width, pixels = height * width;
-  if (pixels > kMaxImagePixels)
-    refuse(name, "size",
-           std::to_string(width) + " x " + std::to_string(height) + " pixels are more than " +
-               std::to_string(kMaxImagePixels) + ", which is the limit");
-  if (pixels * stored_bits(bytes, name) / 8 > static_cast<int64_t>(bytes.size()) * kMaxDeflateRatio)
+  const int64_t height = image.height, width = image.width;
+  check_pixels(kDecodePng, name, height, width);
+  const int64_t bits = height * width * stored_bits(bytes, name);
+  if (bits / 8 > static_cast<int64_t>(bytes.size()) * kMaxDeflateRatio)
     refuse(name, "size",
            std::to_string(width) + " x " + std::to_string(height) +
                " pixels are more than the compressed file can hold");
 }
 
+at::Tensor as_tensor(const Picture& picture, int64_t* stored_channels) {
+  if (stored_channels) *stored_channels = picture.stored_channels;
+  at::Tensor planes = at::empty({picture.channels, picture.height, picture.width}, at::kByte);
+  write_planes(picture, planes.mutable_data_ptr<uint8_t>());
+  return planes;
+}
+
 }  // namespace
 
-at::Tensor decode_png(std::span<const std::byte> bytes, const std::string& name, int64_t channels,
-                      int64_t* stored_channels) {
-  if (channels != 0 && channels != 1 && channels != 3)
-    throw ConfigError("transform.decode_png", "channels", "is not a number of channels",
-                      "1 (grey), 3 (RGB), 0 (as in the file)", std::to_string(channels));
-  if (bytes.empty()) refuse(name, "header", "is missing: the file is empty");
-  constexpr std::string_view kSignature = "\x89PNG\r\n\x1a\n";
-  const size_t compared = std::min(bytes.size(), kSignature.size());
-  if (std::memcmp(bytes.data(), kSignature.data(), compared) != 0)
-    refuse(name, "header", "is not that of a PNG file");
+Picture decode_png_picture(std::span<const std::byte> bytes, const std::string& name) {
   Png png;
   if (!png_image_begin_read_from_memory(&png.image, bytes.data(), bytes.size()))
     refuse(name, "header", png.image.message);
   check_size(png.image, bytes, name);
-  const int64_t height = png.image.height, width = png.image.width, pixels = height * width;
-  const int64_t stored = (png.image.format & PNG_FORMAT_FLAG_COLOR) ? 3 : 1;
-  if (stored_channels) *stored_channels = stored;
-  if (channels == 0) channels = stored;
+  const int64_t channels = (png.image.format & PNG_FORMAT_FLAG_COLOR) ? 3 : 1;
   png.image.format = channels == 3 ? PNG_FORMAT_RGB : PNG_FORMAT_GRAY;
   png.image.flags |=
       PNG_IMAGE_FLAG_16BIT_sRGB;  // as 8 bits: without it libpng brightens the picture
-  at::Tensor rows = at::empty({height, width, channels}, at::kByte);
+  Picture picture = empty_picture(channels, png.image.height, png.image.width);
   const png_color black{0, 0, 0};
-  if (!png_image_finish_read(&png.image, &black, rows.mutable_data_ptr(), 0, nullptr))
+  if (!png_image_finish_read(&png.image, &black, picture.pixels.get(), 0, nullptr))
     refuse(name, "pixels", png.image.message);
-  if (channels == 1) return rows.view({1, height, width});
-  at::Tensor planes = at::empty({channels, height, width}, at::kByte);
-  to_planes(rows.const_data_ptr<uint8_t>(), planes.mutable_data_ptr<uint8_t>(), pixels, channels);
-  return planes;
+  return picture;
+}
+
+at::Tensor decode_image(std::span<const std::byte> bytes, const std::string& name, int64_t channels,
+                        int64_t* stored_channels) {
+  return as_tensor(decode_picture(bytes, name, channels), stored_channels);
+}
+
+at::Tensor read_image(const std::filesystem::path& path, int64_t channels,
+                      int64_t* stored_channels) {
+  return as_tensor(read_picture(path, channels), stored_channels);
+}
+
+at::Tensor decode_png(std::span<const std::byte> bytes, const std::string& name, int64_t channels,
+                      int64_t* stored_channels) {
+  constexpr std::string_view kSignature = "\x89PNG\r\n\x1a\n";
+  const size_t compared = std::min(bytes.size(), kSignature.size());
+  if (compared > 0 && std::memcmp(bytes.data(), kSignature.data(), compared) != 0)
+    refuse(name, "header", "is not that of a PNG file");
+  return decode_image(bytes, name, channels, stored_channels);
 }
 
 at::Tensor read_png(const std::filesystem::path& path, int64_t channels, int64_t* stored_channels) {
@@ -140,9 +146,10 @@ void write_png(const std::filesystem::path& path, const at::Tensor& image) {
   io::write_atomically(path, encode_png(image));
 }
 
-at::Tensor resize_image(const at::Tensor& image, int64_t height, int64_t width) {
+at::Tensor resize_image(const at::Tensor& image, int64_t height, int64_t width, bool antialias) {
   check_image("transform.resize_image", image);
-  const Transforms resize{Resize{height, width}};
+  const Transforms resize{
+      Resize{.height = height, .width = width, .round = true, .antialias = antialias}};
   const at::Tensor scaled = resize.apply(image.contiguous().unsqueeze(0), {}, false);
   at::Tensor result = at::empty({image.size(0), height, width}, at::kByte);
   const float* in = scaled.const_data_ptr<float>();

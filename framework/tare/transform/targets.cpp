@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "tare/base/error.h"
+#include "tare/transform/resample.h"
 #include "tare/transform/stages.h"
 
 namespace tare {
@@ -98,6 +99,7 @@ at::Tensor run_stage(const Stage& stage, const at::Tensor& targets,
   shape.back() = to.width;
   at::Tensor result = at::empty(shape, targets.options());
   const Axis down(size.height, to.height), across(size.width, to.width);
+  const Filter mean_down(size.height, to.height), mean_across(size.width, to.width);
   const int64_t planes = targets.dim() == 4 ? targets.size(1) : 1;
   const T* in = targets.const_data_ptr<T>();
   T* out = result.mutable_data_ptr<T>();
@@ -106,7 +108,10 @@ at::Tensor run_stage(const Stage& stage, const at::Tensor& targets,
     const Move move = stage.moves.empty() ? Move{} : draw_move(stage, seed);
     const Turn turn = stage.turn.transform ? draw_turn(stage, seed) : Turn{};
     for (int64_t i = 0; i < planes; ++i, in += size.pixels(), out += to.pixels()) {
-      if (stage.resize)
+      if (stage.resize && stage.resize->antialias && std::is_floating_point_v<T>)
+        resample(reinterpret_cast<const float*>(in), reinterpret_cast<float*>(out), mean_down,
+                 mean_across);
+      else if (stage.resize)
         resize_plane(in, out, size, down, across);
       else if (stage.turn.transform)
         turn_plane(in, out, size, turn);

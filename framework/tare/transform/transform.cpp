@@ -173,6 +173,15 @@ void from_node(const config::Node& node, Transforms& transforms) {
   transforms = Transforms(std::move(steps));
 }
 
+config::Node with_stored_defaults(config::Node list) {
+  for (config::Node& item : list.items) {
+    config::Node* resize = item.find("resize");
+    if (resize && resize->kind == config::Kind::map && !resize->find("antialias"))
+      resize->set("antialias", config::to_node(false));
+  }
+  return list;
+}
+
 config::Choice choice_of(const Transform& step) {
   return std::visit(
       [&]<class Step>(const Step& value) {

@@ -22,13 +22,16 @@
 
 namespace tare {
 
-/// Resizes bilinearly without antialiasing, as torch's interpolate(..., align_corners=False).
+/// Resizes bilinearly. With `antialias` each pixel is a mean of all that it covers, as by Pillow's
+/// Image.resize(..., BILINEAR): to within 1/255, and exactly with `round` for uint8 images.
+/// Without, it is a mean of the nearest four, as by torch's interpolate(..., align_corners=False).
 struct Resize {
   int64_t height = 0;  ///< >= 1
   int64_t width = 0;   ///< >= 1
   /// Rounds the result to the 256 levels of a uint8 image, as a reader does that resizes the files
-  /// it reads (png_folder) and keeps them in memory.
+  /// it reads (image_folder) and keeps them as bytes.
   bool round = false;
+  bool antialias = true;  ///< false: an image that shrinks loses fine lines, and shows patterns
   bool operator==(const Resize&) const = default;
 };
 /// Computes (value - mean) / std per channel; the statistics are those of images in [0, 1].
@@ -60,6 +63,7 @@ void visit_fields(auto& visit, Resize& r) {
   visit("height", r.height, config::between(1, 16384));
   visit("width", r.width, config::between(1, 16384));
   visit("round", r.round);
+  visit("antialias", r.antialias);
 }
 void visit_fields(auto& visit, Normalise& n) {
   visit("mean", n.mean);
@@ -194,5 +198,9 @@ class Transforms {
 /// naming the nearest.
 void from_node(const config::Node& node, Transforms& transforms);
 [[nodiscard]] config::Node to_node(const Transforms& transforms);
+
+/// Returns the list of a bundle or a checkpoint, complete for from_node(): a resize that does not
+/// say whether it is antialiased was written by an earlier Tare, which had none that is.
+[[nodiscard]] config::Node with_stored_defaults(config::Node list);
 
 }  // namespace tare

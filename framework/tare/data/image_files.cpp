@@ -1,0 +1,131 @@
+// Decodes picture files into batches.
+#include "tare/data/image_files.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
+#include <c10/util/accumulate.h>
+
+#include <span>
+#include <utility>
+
+#include "tare/base/error.h"
+#include "tare/base/log.h"
+#include "tare/data/gather.h"
+#include "tare/transform/picture.h"
+
+namespace tare {
+namespace {
+
+const char* kind_of_picture(int64_t channels) { return channels == 1 ? "grey" : "RGB"; }
+
+}  // namespace
+
+std::vector<std::string> image_splits(const std::filesystem::path& folder) {
+  std::vector<std::string> found;
+  const auto take = [&](const char* name) {
+    std::error_code ignored;  // what cannot be looked at is no folder
+    const bool is_there = std::filesystem::is_directory(folder / name, ignored);
+    if (is_there) found.emplace_back(name);
+    return is_there;
+  };
+  if (!take("train")) return {};
+  if (!take("valid")) take("val");
+  take("test");
+  return found.size() > 1 ? found : std::vector<std::string>();
+}
+
+int64_t decode_sample(const ImageFiles& files, int64_t sample, uint8_t* out) {
+  const std::filesystem::path& path = files.files[static_cast<size_t>(sample)];
+  const int64_t height = files.shape[1], width = files.shape[2];
+  const Picture picture = read_picture(path, files.shape[0]);
+  if (!files.resizes && (picture.height != height || picture.width != width))
+    throw FormatError("data.image_folder", path.string(), "size",
+                      std::to_string(picture.width) + " x " + std::to_string(picture.height) +
+                          " pixels are not the " + std::to_string(width) + " x " +
+                          std::to_string(height) +
+                          " of the first file: give a size to resize to (data.size in a recipe)");
+  write_resized(picture, height, width, out);
+  return picture.stored_channels;
+}
+
+// The user who gave the channels expects pictures to be converted.
+void warn_of_converted(const ImageFiles& files, int64_t count) {
+  const std::string whole = std::to_string(files.files.size());
+  log::warning_once((count > 0 ? std::to_string(count) + " of " + whole : "some of the " + whole) +
+                    " pictures of " + printable(files.folder.string()) + " are " +
+                    kind_of_picture(4 - files.shape[0]) + " and are converted to " +
+                    kind_of_picture(files.shape[0]) +
+                    ", because the first picture is: channels (data.channels in a recipe) chooses "
+                    "1 for grey or 3 for RGB");
+}
+
+StreamedImages::Source::Source(ImageFiles given, int64_t cache_bytes)
+    : files(std::move(given)),
+      sample_bytes(c10::multiply_integers(files.shape)),
+      cache(cache_bytes, static_cast<int64_t>(files.files.size()), sample_bytes) {}
+
+StreamedImages::StreamedImages(ImageFiles files, int64_t cache_bytes, at::Tensor targets,
+                               std::vector<std::string> labels, Transforms read_with,
+                               SampleNames names)
+    : source_(std::make_shared<Source>(std::move(files), cache_bytes)),
+      targets_(std::move(targets)),
+      labels_(std::move(labels)),
+      read_with_(std::move(read_with)),
+      all_(read_with_),
+      sample_shape_(source_->files.shape),
+      names_(std::move(names)) {}
+
+int64_t StreamedImages::size() const { return static_cast<int64_t>(source_->files.files.size()); }
+
+void StreamedImages::fill(const BatchRequest& request, uint8_t* out) const {
+  for (const int64_t index : request.indices) {
+    if (!source_->cache.read(index, out)) {
+      const int64_t stored = decode_sample(source_->files, index, out);
+      source_->cache.offer(index, out);
+      if (stored != source_->files.shape[0] && source_->files.warns_of_channels &&
+          !source_->warned.exchange(true))
+        warn_of_converted(source_->files, 0);
+    }
+    out += source_->sample_bytes;
+  }
+}
+
+Batch StreamedImages::get(const BatchRequest& request) const {
+  check_indices(request.indices, size());
+  std::vector<int64_t> shape = source_->files.shape;
+  shape.insert(shape.begin(), static_cast<int64_t>(request.indices.size()));
+  at::Tensor input;
+  if (transforms_) {
+    // As for pictures in memory, the transformed batch is the first tensor that is made.
+    const auto pixels = std::make_unique_for_overwrite<uint8_t[]>(
+        static_cast<size_t>(c10::multiply_integers(shape)));
+    fill(request, pixels.get());
+    const bool random = request.training && transforms_->random();
+    const auto seeds = random ? sample_seeds(request) : std::vector<uint64_t>();
+    input = transforms_->apply(at::from_blob(pixels.get(), shape, at::kByte), seeds, random);
+  } else {
+    input = at::empty(shape, at::kByte);
+    fill(request, input.mutable_data_ptr<uint8_t>());
+  }
+  return {input, targets_.defined() ? gather_rows(targets_, request.indices) : at::Tensor()};
+}
+
+std::string StreamedImages::sample_name(int64_t index) const {
+  check_indices({&index, 1}, size());
+  return names_->at(static_cast<size_t>(index));
+}
+
+void StreamedImages::account(Ledger& ledger) const {
+  source_->cache.account(ledger);
+  if (targets_.defined()) ledger.add(Category::other, "dataset.target", targets_);
+}
+
+DatasetPtr StreamedImages::with(const Transforms& more) const {
+  auto result = std::make_shared<StreamedImages>(*this);
+  result->transforms_ = joined(transforms_ ? &*transforms_ : nullptr, more);
+  result->all_ = joined(&read_with_, *result->transforms_);
+  result->sample_shape_ = result->transforms_->output_shape(source_->files.shape);
+  return result;
+}
+
+}  // namespace tare

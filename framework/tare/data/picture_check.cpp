@@ -1,0 +1,185 @@
+// Checks a folder of pictures, file by file.
+#include "tare/data/picture_check.h"
+
+#include <algorithm>
+#include <set>
+#include <span>
+#include <utility>
+
+#include "tare/base/content_hash.h"
+#include "tare/base/error.h"
+#include "tare/base/io.h"
+#include "tare/data/image_files.h"
+#include "tare/data/picture_kind.h"
+#include "tare/transform/image_limits.h"
+#include "tare/transform/picture.h"
+
+namespace tare {
+namespace {
+
+namespace fs = std::filesystem;
+
+LengthRange range_of(std::vector<int64_t> lengths) {
+  if (lengths.empty()) return {};
+  std::ranges::sort(lengths);
+  return {lengths.front(), lengths[(lengths.size() - 1) / 2], lengths.back()};
+}
+
+/// The message of an error about a file, without the operation and the path in front of it.
+std::string reason(const std::string& message, const fs::path& file) {
+  const std::string path = file.string() + ": ";
+  const size_t at = message.find(path);
+  return at == std::string::npos ? message : message.substr(at + path.size());
+}
+
+class Checker {
+ public:
+  explicit Checker(fs::path folder) : folder_(std::move(folder)) {}
+
+  PictureCheck run() {
+    const std::vector<std::string> splits = image_splits(folder_);
+    if (splits.empty()) check_split("", folder_);
+    for (const std::string& split : splits) check_split(split, folder_ / split);
+    for (const std::string& split : splits) compare_classes(splits.front(), split);
+    if (result_.pictures == 0 && result_.problems.empty())
+      problem(folder_, std::string("has no ") + kPictures.name + " file");
+    check_sizes_and_channels();
+    return std::move(result_);
+  }
+
+ private:
+  struct Seen {
+    std::string path, split, label;
+  };
+  [[nodiscard]] std::string below(const fs::path& path) const {
+    return path.lexically_relative(folder_).generic_string();
+  }
+  void problem(const fs::path& path, std::string text) {
+    result_.problems.push_back({below(path), std::move(text)});
+  }
+  void warn(const fs::path& path, std::string text) {
+    result_.warnings.push_back({below(path), std::move(text)});
+  }
+
+  void check_split(const std::string& split, const fs::path& root) {
+    const std::vector<fs::path> subfolders = list_subfolders(root, kPictures);
+    if (subfolders.empty()) return check_class(split, "", root);
+    for (const fs::path& file : list_files(root, kPictures))
+      warn(file, "is skipped: it lies beside the folders of the classes");
+    for (const fs::path& subfolder : subfolders) {
+      std::error_code ignored;  // what cannot be looked at is no folder
+      if (!fs::is_directory(subfolder, ignored))
+        problem(subfolder, "is a link to nothing");
+      else
+        check_class(split, subfolder.filename().string(), subfolder);
+    }
+    if (subfolders.size() == 1)
+      warn(root, "has one class: a model that is trained on it always answers with that class");
+  }
+
+  void check_class(const std::string& split, const std::string& label, const fs::path& folder) {
+    result_.classes.push_back({split, label, 0});
+    labels_[split].insert(label);
+    const std::vector<fs::path> files = list_files(folder, kPictures);
+    if (files.empty() && !label.empty())
+      problem(folder, std::string("is a class without ") + kPictures.name + " files");
+    for (const fs::path& file : files) check_file(split, label, file);
+    for (const fs::path& file : list_files(folder, kPictures, true)) check_other(file);
+    if (label.empty()) return;
+    for (const fs::path& deep : list_subfolders(folder, kPictures))
+      warn(deep, "is skipped: only files directly in the folder of a class are read");
+  }
+
+  void check_file(const std::string& split, const std::string& label, const fs::path& file) {
+    std::error_code ignored;
+    if (!fs::exists(file, ignored)) return problem(file, "is a link to nothing");
+    try {
+      const std::string content = io::read_text(file, kMaxImageFileBytes);
+      const auto bytes = std::as_bytes(std::span(content));
+      const Picture picture = decode_picture(bytes, file.string(), 0);
+      count(picture, std::string(format_of(bytes)), file);
+      compare_content(content_hash(bytes) + std::to_string(bytes.size()),
+                      {below(file), split, label});
+    } catch (const FormatError& error) {
+      problem(file, reason(error.what(), file));
+    } catch (const IoError& error) {
+      problem(file, reason(error.what(), file));
+    }
+  }
+
+  void count(const Picture& picture, const std::string& format, const fs::path& file) {
+    ++result_.pictures;
+    ++result_.classes.back().pictures;
+    ++result_.formats[format];
+    const std::string kind = picture.stored_channels == 1 ? "grey" : "RGB";
+    if (result_.channels[kind]++ == 0) first_of_kind_.push_back({below(file), kind});
+    if (heights_.empty() || picture.height != heights_.front() || picture.width != widths_.front())
+      ++other_sizes_;
+    heights_.push_back(picture.height);
+    widths_.push_back(picture.width);
+    if (format != format_named_by(file))
+      warn(file, "is a " + format + " file, in spite of its extension");
+  }
+
+  // A file of another kind, which is skipped.
+  void check_other(const fs::path& file) {
+    constexpr size_t kHead = 16;
+    std::string head(kHead, '\0');
+    io::File open(file, io::Mode::read);
+    head.resize(open.read(head.data(), head.size()));
+    const std::string format(format_of(std::as_bytes(std::span(head))));
+    if (!format.empty())
+      warn(file, "is skipped: it is a " + format + " file without an extension of one");
+  }
+
+  void compare_content(const std::string& content, Seen file) {
+    const auto [it, is_new] = seen_.try_emplace(content, file);
+    if (is_new) return;
+    const Seen& first = it->second;
+    if (first.split != file.split)
+      result_.warnings.push_back({file.path, "has the content of " + first.path});
+    else if (first.label != file.label)
+      result_.warnings.push_back(
+          {file.path, "has the content of " + first.path + ", which is of another class"});
+  }
+
+  void compare_classes(const std::string& train, const std::string& split) {
+    const auto lacks = [&](const std::string& one, const std::string& other) {
+      for (const std::string& label : labels_[one])
+        if (!labels_[other].contains(label))
+          problem(folder_ / other, label.empty() ? "has classes, and " + one + " has none"
+                                                 : "lacks the class '" + label + "' of " + one);
+    };
+    lacks(train, split);
+    lacks(split, train);
+  }
+
+  void check_sizes_and_channels() {
+    result_.height = range_of(heights_);
+    result_.width = range_of(widths_);
+    if (other_sizes_ > 1) warn(folder_, "has pictures of several sizes: the data set needs `size`");
+    if (first_of_kind_.size() < 2) return;
+    const auto& [path, kind] = first_of_kind_[1];
+    result_.warnings.push_back(
+        {path, "is " + kind + ", and the first picture is " + first_of_kind_[0].problem + ": " +
+                   std::to_string(result_.channels[kind]) + " of " +
+                   std::to_string(result_.pictures) +
+                   " are converted unless `channels` says what all shall be"});
+  }
+
+  fs::path folder_;
+  PictureCheck result_;
+  std::vector<int64_t> heights_, widths_;
+  int64_t other_sizes_ = 0;  // changes from the size of the first picture; it counts as one
+  std::vector<PictureFinding> first_of_kind_;            // grey or RGB, as `problem`
+  std::map<std::string, std::set<std::string>> labels_;  // by split
+  std::map<std::string, Seen> seen_;                     // by content
+};
+
+}  // namespace
+
+PictureCheck check_pictures(const fs::path& folder) {
+  return Checker(folder.has_filename() ? folder : folder.parent_path()).run();
+}
+
+}  // namespace tare

@@ -1,0 +1,49 @@
+// Looks through a folder of pictures for what image_folder() would refuse or silently change.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace tare {
+
+/// Says what is wrong with a file or a folder.
+struct PictureFinding {
+  std::string path{};     ///< below the folder that was checked; ".": the folder itself
+  std::string problem{};  ///< continues the path: "is a class without pictures"
+};
+
+/// Counts the pictures of a class.
+struct PictureClass {
+  std::string split{};   ///< "train"; empty: the folder has no splits
+  std::string name{};    ///< empty: pictures without labels
+  int64_t pictures = 0;  ///< that can be decoded
+};
+
+/// Holds the smallest, the middle and the largest of some lengths, in pixels; of an even number the
+/// lower of the two in the middle.
+struct LengthRange {
+  int64_t least = 0, median = 0, most = 0;
+};
+
+/// Holds what check_pictures() has found.
+struct PictureCheck {
+  std::vector<PictureFinding> problems{};  ///< each would be an error of image_folder()
+  std::vector<PictureFinding> warnings{};  ///< the pictures are read, or skipped, in spite of these
+  std::vector<PictureClass> classes{};     ///< in the order of the data set
+  int64_t pictures = 0;                    ///< that can be decoded
+  std::map<std::string, int64_t> formats{};   ///< pictures by "PNG", "JPEG" and "WebP"
+  std::map<std::string, int64_t> channels{};  ///< pictures by "grey" and "RGB"
+  LengthRange height{}, width{};              ///< of the pictures that can be decoded
+};
+
+/// Reads and decodes every picture that image_folder() or image_folder_splits() would read.
+/// Problems are files that cannot be decoded, links to nothing, classes without pictures, and
+/// classes that are not in all splits. Warnings are pictures of several sizes or channels,
+/// extensions that are not the content's, skipped pictures and folders, a single class, and equal
+/// files in two splits or classes. Throws IoError for a folder that cannot be listed.
+[[nodiscard]] PictureCheck check_pictures(const std::filesystem::path& folder);
+
+}  // namespace tare

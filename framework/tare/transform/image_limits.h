@@ -1,0 +1,17 @@
+// What every reader of picture files takes at most, and by which names it knows them.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+namespace tare {
+
+/// Bounds height * width, and the size of a file.
+inline constexpr int64_t kMaxImagePixels = int64_t{64} << 20;
+inline constexpr int64_t kMaxImageFileBytes = int64_t{256} << 20;  ///< 256 MiB
+
+/// Lists the extensions of the files that read_image() takes, in lower case.
+inline constexpr std::array<std::string_view, 4> kImageExtensions{".png", ".jpg", ".jpeg", ".webp"};
+
+}  // namespace tare

@@ -1,0 +1,120 @@
+// Resizes planes by a triangle filter, in fixed or floating point.
+#include "tare/transform/resample.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+
+namespace tare {
+namespace {
+
+constexpr int kBits = 22;  // of the fraction of a whole weight; a byte and the sign take the others
+
+double triangle(double x) { return std::max(0.0, 1 - std::abs(x)); }
+
+/// Computes as Pillow does with bytes.
+struct Whole {
+  using Number = int32_t;
+  using Value = uint8_t;
+  static constexpr Number kStart = 1 << (kBits - 1);
+  static const Number* weights(const Filter& filter, int64_t pixel) {
+    return filter.whole_weights(pixel);
+  }
+  static Value rounded(Number sum) {
+    return static_cast<Value>(std::clamp<Number>(sum >> kBits, 0, 255));
+  }
+};
+
+/// Computes in floating point, without rounding.
+struct Real {
+  using Number = float;
+  using Value = float;
+  static constexpr Number kStart = 0;
+  static const Number* weights(const Filter& filter, int64_t pixel) {
+    return filter.weights(pixel);
+  }
+  static Value rounded(Number sum) { return sum; }
+};
+
+template <class Arithmetic, class In>
+void resize_rows(const In* in, typename Arithmetic::Value* out, int64_t rows,
+                 const Filter& across) {
+  for (int64_t y = 0; y < rows; ++y, in += across.in(), out += across.out()) {
+    for (int64_t x = 0; x < across.out(); ++x) {
+      const auto* const weights = Arithmetic::weights(across, x);
+      const In* const from = in + across.first(x);
+      auto sum = Arithmetic::kStart;
+      for (int64_t i = 0; i < across.count(x); ++i)
+        sum += static_cast<typename Arithmetic::Number>(from[i]) * weights[i];
+      out[x] = Arithmetic::rounded(sum);
+    }
+  }
+}
+
+template <class Arithmetic>
+void resize_columns(const typename Arithmetic::Value* in, typename Arithmetic::Value* out,
+                    int64_t width, const Filter& down) {
+  using Number = typename Arithmetic::Number;
+  std::vector<Number> sums(static_cast<size_t>(width));
+  for (int64_t y = 0; y < down.out(); ++y, out += width) {
+    std::ranges::fill(sums, Arithmetic::kStart);
+    for (int64_t i = 0; i < down.count(y); ++i) {
+      const Number weight = Arithmetic::weights(down, y)[i];
+      const auto* const row = in + (down.first(y) + i) * width;
+      for (int64_t x = 0; x < width; ++x)
+        sums[static_cast<size_t>(x)] += static_cast<Number>(row[x]) * weight;
+    }
+    for (int64_t x = 0; x < width; ++x) out[x] = Arithmetic::rounded(sums[static_cast<size_t>(x)]);
+  }
+}
+
+template <class Arithmetic, class In>
+void resize(const In* in, typename Arithmetic::Value* out, const Filter& down,
+            const Filter& across) {
+  std::vector<typename Arithmetic::Value> rows(static_cast<size_t>(down.in() * across.out()));
+  resize_rows<Arithmetic>(in, rows.data(), down.in(), across);
+  resize_columns<Arithmetic>(rows.data(), out, across.out(), down);
+}
+
+}  // namespace
+
+Filter::Filter(int64_t in, int64_t out) : in_(in), out_(out) {
+  const double scale = static_cast<double>(in) / static_cast<double>(out);
+  const double support = std::max(scale, 1.0), narrowing = 1 / support;
+  stride_ = 2 * static_cast<int64_t>(std::ceil(support)) + 1;
+  weights_.resize(static_cast<size_t>(out * stride_));
+  whole_.resize(weights_.size());
+  std::vector<double> weights;
+  for (int64_t pixel = 0; pixel < out; ++pixel) {
+    const double centre = (static_cast<double>(pixel) + 0.5) * scale;
+    const auto first = std::max<int64_t>(static_cast<int64_t>(centre - support + 0.5), 0);
+    const auto end = std::min(static_cast<int64_t>(centre + support + 0.5), in);
+    weights.clear();
+    double sum = 0;
+    for (int64_t i = first; i < end; ++i) {
+      weights.push_back(triangle((static_cast<double>(i) - centre + 0.5) * narrowing));
+      sum += weights.back();
+    }
+    for (size_t i = 0; i < weights.size(); ++i) {
+      const double weight = weights[i] / sum;
+      weights_[at(pixel) + i] = static_cast<float>(weight);
+      whole_[at(pixel) + i] = static_cast<int32_t>(0.5 + weight * (1 << kBits));
+    }
+    first_.push_back(first);
+    count_.push_back(end - first);
+  }
+}
+
+void resample_bytes(const uint8_t* in, uint8_t* out, const Filter& down, const Filter& across) {
+  resize<Whole>(in, out, down, across);
+}
+
+void resample(const uint8_t* in, float* out, const Filter& down, const Filter& across) {
+  resize<Real>(in, out, down, across);
+}
+
+void resample(const float* in, float* out, const Filter& down, const Filter& across) {
+  resize<Real>(in, out, down, across);
+}
+
+}  // namespace tare
