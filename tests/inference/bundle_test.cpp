@@ -190,6 +190,7 @@ TEST(Bundle, ManifestIsCheckedFieldByField) {
             }),
             "sample_shape");
   EXPECT_EQ(part([](json& m) { m["any_size"] = {0, 2}; }), "accepted");
+  EXPECT_EQ(part([](json& m) { m["antialias"] = 1; }), "antialias");
   for (const json& wrong : {json{3}, json{2, 0}, json{1, 1}, json{-1}, json{"height"}, json(0)})
     EXPECT_EQ(part([&](json& m) { m["any_size"] = wrong; }), "any_size") << wrong;
   EXPECT_EQ(part([](json& m) { m["transforms"] = "- explode: {}"; }), "transforms");

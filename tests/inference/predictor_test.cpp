@@ -13,6 +13,7 @@
 #include "inference/support.h"
 #include "support/temp_dir.h"
 #include "tare/checkpoint/manifest.h"
+#include "tare/checkpoint/safetensors.h"
 #include "tare/inference/rows.h"
 #include "tare/transform/image.h"
 
@@ -114,6 +115,34 @@ TEST(Predictor, ClassifiesAPngOfAnySizeAndColour) {
   EXPECT_EQ(small[0].label, small_manifest(f.model).labels[static_cast<size_t>(small[0].index)]);
   EXPECT_EQ(small[0].index, large[0].index);
   EXPECT_EQ(predictor.classify(f.dir / "small.png").size(), 1U);
+}
+
+/// Writes the fixture's bundle again as an earlier Tare did, which knew no antialiasing.
+void make_earlier(const Fixture& f, const std::string& transforms) {
+  const auto file = checkpoint::SafeTensors::open(f.path);
+  auto manifest = checkpoint::unseal(file.metadata().at("tare"), "test", "file", "manifest");
+  EXPECT_EQ(manifest.at("antialias"), true);
+  manifest.erase("antialias");
+  manifest["transforms"] = transforms;
+  checkpoint::write(f.dir / "earlier", f.model.state(), {{"tare", checkpoint::seal(manifest)}});
+}
+
+TEST(Predictor, ResizesAsTheTareThatWroteTheBundle) {
+  const Fixture f;
+  const at::Tensor picture = at::randint(256, {1, 13, 11}).to(at::kByte);
+  Predictor now(f.path);
+  EXPECT_TRUE(at::equal(now.predict_picture(picture),
+                        now.predict(resize_image(picture, 4, 4).unsqueeze(0))));
+  make_earlier(f, "- normalise: {mean: [0.5], std: [0.25]}\n");
+  Predictor earlier(f.dir / "earlier");
+  EXPECT_TRUE(at::equal(earlier.predict_picture(picture),
+                        earlier.predict(resize_image(picture, 4, 4, false).unsqueeze(0))));
+  EXPECT_FALSE(at::equal(earlier.predict_picture(picture), now.predict_picture(picture)));
+  make_earlier(f, "- resize: {height: 4, width: 4, round: true}\n");
+  Predictor resizing(f.dir / "earlier");
+  EXPECT_EQ(resizing.manifest().transforms, (Transforms{Resize{4, 4, true, false}}));
+  EXPECT_TRUE(at::equal(resizing.predict_picture(picture),
+                        resizing.predict(resize_image(picture, 4, 4, false).unsqueeze(0))));
 }
 
 TEST(Predictor, NamesAClassByItsIndexWhereThereAreNoLabels) {

@@ -4,9 +4,12 @@
 #include "learner/fixture.h"
 #include "tare/base/bytes.h"
 #include "tare/base/error.h"
+#include "tare/base/io.h"
 #include "tare/callback/recorder.h"
+#include "tare/data/image_folder.h"
 #include "tare/model/registry.h"
 #include "tare/optim/torch_optimizer.h"
+#include "tare/transform/image.h"
 
 namespace tare::testing {
 namespace {
@@ -55,6 +58,44 @@ TEST(Purge, MeansWhatItSays) {
                                        return l.purge(i);
                                      }),
                                      Learner&, int>);
+}
+
+/// Eight pictures of 6 x 6 pixels in two classes, some of which are kept once they are decoded.
+DatasetPtr kept_pictures(const TempDir& folder) {
+  for (int i = 0; i < 8; ++i) {
+    const auto label = folder / (i % 2 ? "dark" : "bright");
+    io::make_directories(label);
+    write_png(label / (std::to_string(i) + ".png"),
+              torch::randint(0, 256, {1, 6, 6}).to(torch::kUInt8));
+  }
+  return transformed(image_folder(folder.path(), {.cache_bytes = 5 * 36}), {Normalise{{0.5}, {1}}});
+}
+
+TEST(Purge, FreesTheSamplesThatADataSetKeeps) {
+  const TempDir folder, pictures;
+  const DatasetPtr data = kept_pictures(pictures);
+  LearnerOptions options = quiet(folder);
+  options.batch = 4;
+  Learner learner(models::make("mlp", {.classes = 2, .sample_shape = {1, 6, 6}}), {.train = data},
+                  options);
+  const auto kept = [&] {
+    Ledger ledger;
+    data->account(ledger);
+    return ledger.bytes(c10::kCPU)[Category::batch];
+  };
+  learner.fit(1);
+  EXPECT_EQ(kept(), 5 * 36);
+  EXPECT_EQ(learner.ledger().bytes(c10::kCPU)[Category::batch], 5 * 36);
+  learner.purge({.clear_cache = false});
+  EXPECT_EQ(kept(), 5 * 36);
+  const int64_t before = tracked();
+  learner.purge();
+  EXPECT_EQ(kept(), 0);
+  EXPECT_LE(tracked(), before - 5 * 36);
+  learner.fit(1);
+  EXPECT_EQ(kept(), 5 * 36) << "they are read again";
+  learner.destroy();
+  EXPECT_EQ(kept(), 0) << "though the caller still holds the data set";
 }
 
 TEST(Purge, WithoutClearingGoesOnAsIfNothingHadHappened) {
