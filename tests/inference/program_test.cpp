@@ -90,7 +90,8 @@ TEST_F(PredictProgram, BadInputIsOneLineAndExitCode2) {
     EXPECT_EQ(outcome.code, 2) << arguments << ": " << outcome.output;
     EXPECT_EQ(std::ranges::count(outcome.output, '\n'), 1) << arguments << ": " << outcome.output;
   }
-  EXPECT_THAT(predict("m.tare broken.png").output, HasSubstr("header: is not that of a PNG, JPEG or WebP file"));
+  EXPECT_THAT(predict("m.tare broken.png").output,
+              HasSubstr("header: is not that of a PNG, JPEG or WebP file"));
   EXPECT_EQ(predict("m.tare a.png --top " + std::string(5000, '1')).code, 2);
 }
 
@@ -117,8 +118,8 @@ TEST_F(PredictProgram, TakesFoldersListsAndAPictureOnStandardInput) {
       "more/below/c.PNG: [^\n]*\nmore/d.png: [^\n]*\nmore/linked/f.png: [^\n]*\n";
   EXPECT_THAT(
       predict("m.tare more").output,
-      ::testing::MatchesRegex("[^\n]*1 file of more is skipped, because only .png files are "
-                              "read: notes.txt\n" +
+      ::testing::MatchesRegex("[^\n]*1 file of more is skipped, because only .png, .jpg, .jpeg and "
+                              ".webp files are read: notes.txt\n" +
                               in_order));
   const auto piped = [&](const std::string& source, const std::string& arguments) {
     return run("cd '" + dir_.path().string() + "' && " + source + " | '" + program() + "' " +

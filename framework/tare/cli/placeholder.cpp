@@ -43,6 +43,8 @@ Placeholder parse_placeholder(const std::string& text, const std::vector<std::st
     result.completes = Completes::folders;
   else if (std::ranges::any_of(parts_of(result.name, '|'), is_file))  // files complete folders too
     result.completes = Completes::files;
+  else if (std::ranges::count(parts_of(result.name, '|'), "DIR") > 0)
+    result.completes = Completes::folders;
   return result;
 }
 
