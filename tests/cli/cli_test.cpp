@@ -106,6 +106,38 @@ TEST(Cli, ExportsARunACheckpointAndABundle) {
   EXPECT_THAT(none.err, HasSubstr("'runs' holds runs: give one of them, such as runs/tiny"));
 }
 
+TEST(Cli, SearchesForALearningRateAndWritesNothing) {
+  const Recipe recipe;
+  const auto search = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"lr-find", "tiny.yaml", "phases.0.lr={find: {steps: 20}}"});
+    return run_program("tare", more, recipe.folder.path());
+  };
+  const auto text = search({});
+  ASSERT_EQ(text.status, 0) << text.err;
+  EXPECT_THAT(text.out, HasSubstr("tiny, only: smoothed loss by learning rate\n"));
+  EXPECT_THAT(text.out, HasSubstr("20 steps; suggested: valley "));
+  const auto json = search({"--json", "--phase", "0"});
+  ASSERT_EQ(json.status, 0) << json.err;
+  EXPECT_THAT(json.out, HasSubstr("\"suggestion\": \"valley\""));
+  EXPECT_FALSE(std::filesystem::exists(recipe.folder / "runs"));
+  for (const char* phase : {"1", "-1", "first", ""}) {
+    const auto wrong = search({std::string("--phase=") + phase});
+    EXPECT_EQ(wrong.status, 2) << phase;
+    EXPECT_THAT(wrong.err, HasSubstr("--phase")) << phase;
+  }
+}
+
+TEST(Cli, ShowsTheScheduleBeforeTraining) {
+  const Recipe recipe;
+  const auto plan = run_program(
+      "tare", {"plan", "tiny.yaml", "--device", "host:8GiB", "--schedule"}, recipe.folder.path());
+  ASSERT_EQ(plan.status, 0) << plan.err;
+  EXPECT_THAT(plan.out, HasSubstr("schedule of only: one_cycle over 5 steps"));
+  const auto run = recipe.run({"--dry-run"});
+  ASSERT_EQ(run.status, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("schedule of only: one_cycle over 5 steps"));
+}
+
 TEST(Cli, WritesAMemoryTrace) {
   const Recipe recipe;
   const auto run = recipe.run({"--record-memory", "trace"});

@@ -210,7 +210,7 @@ TEST(Entries, AreExplainedByTheirNameAlone) {
 }
 
 TEST(RecipeKeys, TypesNameAMappingWhereANumberIsNotAll) {
-  EXPECT_EQ(recipe_key("phases.lr").type, "a number, or a mapping of from, to");
+  EXPECT_EQ(recipe_key("phases.lr").type, "a number, or a mapping of from, to, find");
   EXPECT_EQ(recipe_key("phases.lr.from").type, "a number");
 }
 

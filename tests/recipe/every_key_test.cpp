@@ -191,6 +191,11 @@ KeyRows EveryKey::rows() const {
                     gpt = "model={name: gpt, layers: 1, heads: 1, width: 8}";
   const std::string rmsprop = "optimizer={kind: rmsprop, lr: 0.01}";
   const std::string one_cycle = "phases.1.schedule.one_cycle";
+  const std::string search = "phases.1.lr={find: {steps: 40}}";
+  const std::string momentum = "phases.1.schedules.momentum",
+                    decay = "phases.1.schedules.weight_decay",
+                    steady = "phases.1.schedule=constant",
+                    decays = "optimizer={kind: sgd, lr: 0.01, weight_decay: 0.5}";
   const std::string frozen = "phases.1.freeze_to=-1", sgd = "optimizer={kind: sgd, lr: 0.01}";
   return {
       {"name", {"name=other"}},
@@ -306,7 +311,30 @@ KeyRows EveryKey::rows() const {
       {"phases.N.lr", {"phases.1.lr=0.1"}},
       {"phases.N.lr.from", {"phases.1.lr.from=0.1", {"phases.1.lr={from: 1e-4, to: 1e-2}"}}},
       {"phases.N.lr.to", {"phases.1.lr.to=0.1", {"phases.1.lr={from: 1e-4, to: 1e-2}"}}},
+      {"phases.N.lr.find.start", {"phases.1.lr.find.start=1e-3", {search}}},
+      {"phases.N.lr.find.end", {"phases.1.lr.find.end=0.1", {search}}},
+      {"phases.N.lr.find.steps", {"phases.1.lr.find.steps=9", {search}}},
+      {"phases.N.lr.find.stop_early",
+       {"phases.1.lr.find.stop_early=true",
+        {"phases.1.lr={find: {steps: 60, start: 1e-2, end: 1e6, stop_early: false}}",
+         "optimizer=sgd"}}},
+      {"phases.N.lr.find.suggestion", {"phases.1.lr.find.suggestion=minimum", {search}}},
       {"phases.N.schedule.kind", {"phases.1.schedule=linear"}},
+      {"phases.N.schedule.options",
+       {"phases.1.schedule.options={power: 3}", {"phases.1.schedule=polynomial"}}},
+      {"phases.N.schedules.momentum.kind", {momentum + ".kind=linear", {steady, momentum + "={}"}}},
+      {"phases.N.schedules.momentum.warmup",
+       {momentum + ".warmup=0.5", {steady, momentum + "={}"}}},
+      {"phases.N.schedules.momentum.final_factor",
+       {momentum + ".final_factor=0.5", {steady, momentum + "=linear"}}},
+      {"phases.N.schedules.momentum.options",
+       {momentum + ".options={power: 3}", {steady, momentum + "=polynomial"}}},
+      {"phases.N.schedules.weight_decay.kind", {decay + ".kind=linear", {decays, decay + "={}"}}},
+      {"phases.N.schedules.weight_decay.warmup", {decay + ".warmup=0.5", {decays, decay + "={}"}}},
+      {"phases.N.schedules.weight_decay.final_factor",
+       {decay + ".final_factor=0.5", {decays, decay + "=linear"}}},
+      {"phases.N.schedules.weight_decay.options",
+       {decay + ".options={power: 3}", {decays, decay + "=polynomial"}}},
       {"phases.N.schedule.warmup", {"phases.1.schedule.warmup=0.5", {"phases.1.schedule=cosine"}}},
       {"phases.N.schedule.final_factor",
        {"phases.1.schedule.final_factor=0.5", {"phases.1.schedule=cosine"}}},

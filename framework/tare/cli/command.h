@@ -21,6 +21,7 @@ namespace tare::cli {
 /// Runs `tare run`; all commands return the exit status, see ExitCode.
 int run_command(const Arguments& arguments);
 int plan_command(const Arguments& arguments);        ///< runs `tare plan`
+int lr_find_command(const Arguments& arguments);     ///< runs `tare lr-find`
 int list_command(const Arguments& arguments);        ///< runs `tare ls`
 int explain_command(const Arguments& arguments);     ///< runs `tare explain`
 int data_command(const Arguments& arguments);        ///< runs `tare data`

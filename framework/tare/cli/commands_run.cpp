@@ -202,7 +202,8 @@ int plan_command(const Arguments& arguments) {
   const RecipeOptions recipe = read_recipe(path, {words.begin() + 1, words.end()});
   check_json(arguments, path);
   start();
-  const RecipePlan plan = plan_recipe(recipe, {.device = arguments.get("device")});
+  const RecipePlan plan = plan_recipe(
+      recipe, {.device = arguments.get("device"), .schedule = arguments.has("schedule")});
   print(std::cout, plan);
   if (arguments.has("json")) io::write_atomically(arguments.get("json"), to_json(plan) + '\n');
   return plan.runs() ? kSuccess : kOutOfMemory;

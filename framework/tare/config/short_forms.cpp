@@ -28,6 +28,7 @@ struct Form {
 };
 constexpr Form kOfRecipe[] = {{"data", "name"}, {"model", "name"}, {"optimizer", "kind"}};
 constexpr Form kOfPhase[] = {{"data", "name"}, {"schedule", "kind"}};
+constexpr Form kOfSchedules[] = {{"momentum", "kind"}, {"weight_decay", "kind"}};
 constexpr Form kOfSweep[] = {{"method", "type"}, {"pruner", "type"}, {"executor", "type"}};
 
 }  // namespace
@@ -35,9 +36,26 @@ constexpr Form kOfSweep[] = {{"method", "type"}, {"pruner", "type"}, {"executor"
 void expand_short_forms(Node& recipe) {
   for (const Form& form : kOfRecipe) expand(recipe, form.key, form.name);
   if (Node* phases = recipe.find("phases"))
-    for (Node& phase : phases->items)
+    for (Node& phase : phases->items) {
       for (const Form& form : kOfPhase) expand(phase, form.key, form.name);
+      if (Node* schedules = phase.find("schedules"))
+        for (const Form& form : kOfSchedules) expand(*schedules, form.key, form.name);
+    }
 }
+
+namespace {
+
+void expand_schedules(Node& recipe, std::string_view assignment) {
+  Node* phases = recipe.find("phases");
+  for (size_t i = 0; phases && i < phases->items.size(); ++i)
+    for (const Form& form : kOfSchedules)
+      if (Node* schedules = phases->items[i].find("schedules");
+          schedules &&
+          leads_through(assignment, "phases." + std::to_string(i) + ".schedules." + form.key))
+        expand(*schedules, form.key, form.name);
+}
+
+}  // namespace
 
 void apply_recipe_override(Node& recipe, std::string_view assignment) {
   for (const Form& form : kOfRecipe)
@@ -47,6 +65,7 @@ void apply_recipe_override(Node& recipe, std::string_view assignment) {
       for (const Form& form : kOfPhase)
         if (leads_through(assignment, "phases." + std::to_string(i) + '.' + form.key))
           expand(phases->items[i], form.key, form.name);
+  expand_schedules(recipe, assignment);
   apply_override(recipe, assignment);
 }
 

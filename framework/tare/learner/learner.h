@@ -69,6 +69,13 @@ class Learner final : public Accountable, private LearnerView {
   /// StateError if there is nothing to resume.
   FitResult resume(std::vector<CallbackPtr> callbacks = {});
   [[nodiscard]] bool can_resume() const;  ///< whether resume() has a fit to continue
+  /// Searches for a learning rate: takes short steps of training with a rate that rises from
+  /// `options.start` to `options.end`, without callbacks and validation. All layer groups have the
+  /// same rate; several optimizers keep their ratio. Afterwards, also after an exception or an
+  /// interrupt, weights, buffers, optimizer, random generators, order of the samples, history and
+  /// an unfinished fit are as they were, and nothing is on disk. Meanwhile a copy of what a fit
+  /// changes lies on the host. Throws ConfigError for options out of range, and what fit() throws.
+  [[nodiscard]] LrFindResult lr_find(const LrFindOptions& options = {});
 
   // ---- freeze
 
@@ -195,6 +202,8 @@ class Learner final : public Accountable, private LearnerView {
   FitResult fit_for(const FitLength& length, FitOptions options);
   FitResult start_fit(Unfinished work, std::vector<CallbackPtr> callbacks, const char* call,
                       const FirstMicroBatches& first);
+  void prepare_fit();
+  [[nodiscard]] LrFindResult search(const LrFindOptions& options, const char* call, int64_t first);
 
   std::unique_ptr<LearnerState> state_;
 };

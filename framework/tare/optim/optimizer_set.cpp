@@ -132,7 +132,8 @@ OptimizerSet::OptimizerSet(const std::vector<NamedOptimizer>& all,
     : Optimizer(std::move(groups)) {
   for (const NamedOptimizer& one : all) {
     auto own = groups_of(one.name, groups_);
-    Part part{.name = one.name, .schedule = one.schedule};
+    Part part{.name = one.name};
+    if (one.schedule) part.schedule.emplace(*one.schedule);
     part.optimizer = one.factory ? one.factory(std::move(own))
                                  : make_optimizer(one.options, std::move(own), with_tensors);
     const auto& made = part.optimizer->groups();
@@ -153,20 +154,32 @@ Optimizer& OptimizerSet::part(const std::string& name) {
   throw unknown_name("optimizers", "optimizer", name, names());
 }
 
-void OptimizerSet::set_rates(const std::vector<double>& rates, const Schedule& schedule,
-                             int64_t step, int64_t steps) {
+void OptimizerSet::set_rates(const std::vector<double>& rates, const FitSchedules& schedules,
+                             const std::vector<GroupBase>& bases, int64_t step, int64_t steps) {
   size_t at = 0;
   for (Part& part : parts_) {
-    const Schedule& own = part.schedule ? *part.schedule : schedule;
-    const double factor = own.factor(step, steps) * (part.rate / rate());
-    const auto momentum = own.momentum(step, steps);
+    auto now = schedules.at(step, steps, part.schedule ? &*part.schedule : nullptr);
+    now.rate *= part.rate / rate();
     for (ParameterGroup& group : part.optimizer->groups()) {
-      group.lr = rates[static_cast<size_t>(group.layer_group)] * factor;
-      if (momentum && group.momentum > 0) group.momentum = *momentum;
-      groups_[at].lr = group.lr;
-      groups_[at++].momentum = group.momentum;
+      set_values(group, rates[static_cast<size_t>(group.layer_group)], now, bases[at]);
+      ParameterGroup& shown = groups_[at++];
+      shown.lr = group.lr;
+      shown.momentum = group.momentum;
+      shown.weight_decay = group.weight_decay;
     }
   }
+}
+
+bool OptimizerSet::sets_momentum() const {
+  return std::ranges::any_of(
+      parts_, [](const Part& part) { return part.schedule && part.schedule->sets_momentum(); });
+}
+
+std::vector<ParameterGroup*> OptimizerSet::stepped_groups() {
+  std::vector<ParameterGroup*> all;
+  for (Part& part : parts_)
+    for (ParameterGroup& group : part.optimizer->groups()) all.push_back(&group);
+  return all;
 }
 
 std::string OptimizerSet::kind() const {

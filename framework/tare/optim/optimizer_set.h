@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "tare/optim/fit_schedules.h"
 #include "tare/optim/optimizer.h"
 #include "tare/optim/schedule.h"
 
@@ -51,11 +52,16 @@ class OptimizerSet final : public Optimizer {
   [[nodiscard]] Optimizer& part(const std::string& name);
   /// Returns the learning rate with which the first optimizer was made.
   [[nodiscard]] double rate() const { return parts_.front().rate; }
-  /// Sets rates and momenta of step `step` of `steps`. `rates`: of the layer groups, for the first
-  /// optimizer; another optimizer has rates in the ratio that the two were made with. `schedule`:
-  /// for the optimizers that have none of their own.
-  void set_rates(const std::vector<double>& rates, const Schedule& schedule, int64_t step,
-                 int64_t steps);
+  /// Sets rates, momenta and weight decays of step `step` of `steps`. `rates`: of the layer groups,
+  /// for the first optimizer; another optimizer has rates in the ratio that the two were made with.
+  /// `schedules`: that of the rate is for the optimizers that have none of their own. `bases`: of
+  /// groups().
+  void set_rates(const std::vector<double>& rates, const FitSchedules& schedules,
+                 const std::vector<GroupBase>& bases, int64_t step, int64_t steps);
+  /// Whether one of the optimizers has a schedule of its own that sets the momentum.
+  [[nodiscard]] bool sets_momentum() const;
+  /// Returns the groups with which the optimizers step, in the order of groups().
+  [[nodiscard]] std::vector<ParameterGroup*> stepped_groups();
 
   [[nodiscard]] std::string kind() const override;
   void step() override;
@@ -76,7 +82,7 @@ class OptimizerSet final : public Optimizer {
     std::string name{};
     std::unique_ptr<Optimizer> optimizer{};
     double rate = 0;  ///< that it was made with
-    std::optional<Schedule> schedule{};
+    std::optional<MadeSchedule> schedule{};
   };
   [[nodiscard]] std::vector<std::string> names() const;
   [[nodiscard]] std::vector<std::vector<NamedTensor>> split(

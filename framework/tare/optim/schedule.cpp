@@ -5,9 +5,11 @@
 #include <cmath>
 #include <numbers>
 #include <string_view>
+#include <utility>
 
 #include "tare/base/error.h"
 #include "tare/config/scalar.h"
+#include "tare/optim/schedule_kinds.h"
 
 namespace tare {
 namespace {
@@ -36,20 +38,15 @@ double two_phases(int64_t step, int64_t total, double share, double first, doubl
   return cosine(peak, last, part(step - rising, falling));
 }
 
-void add_ours(schedules::Registry& all) {
-  const auto add = [&](const char* name, const char* summary, double (*curve)(double, double)) {
-    all.add(name, summary, [curve] { return ScheduleCurve(curve); });
-  };
-  add("constant", "keeps the rate", [](double, double) { return 1.0; });
-  add("linear", "lowers the rate to final_factor in a straight line",
-      [](double p, double end) { return 1 + (end - 1) * p; });
-  add("cosine", "lowers the rate to final_factor along half a cosine",
-      [](double p, double end) { return cosine(1, end, p); });
-  add("exponential", "lowers the rate to final_factor by the same ratio each step",
-      [](double p, double end) { return std::pow(end, p); });
-  // Schedule::factor() computes it from all of its shape.
-  add("one_cycle", "raises and lowers the rate, and lowers and raises the momentum",
-      [](double, double) { return 1.0; });
+/// The mapping of a LearningRate in YAML.
+struct LrForm {
+  std::optional<double> from{}, to{};
+  std::optional<LrFindOptions> find{};
+};
+void visit_fields(auto& visit, LrForm& form) {
+  visit("from", form.from, config::above(0));
+  visit("to", form.to, config::above(0));
+  visit("find", form.find);
 }
 
 void require_rate(double rate) {
@@ -61,11 +58,6 @@ void require_rate(double rate) {
 
 }  // namespace
 
-schedules::Registry& schedules::registry() {
-  static Registry all("schedule", add_ours);
-  return all;
-}
-
 std::vector<double> LearningRate::per_group(int64_t groups) const {
   if (groups < 1) throw ConfigError("lr", "there must be at least one layer group");
   const auto count = static_cast<size_t>(groups);
@@ -73,6 +65,7 @@ std::vector<double> LearningRate::per_group(int64_t groups) const {
     require_rate(*rate);
     return std::vector<double>(count, *rate);
   }
+  if (search()) throw ConfigError("lr", "is still to be found by a search");
   const auto [from, to] = std::get<LrRange>(*this);
   require_rate(from);
   require_rate(to);
@@ -84,19 +77,35 @@ std::vector<double> LearningRate::per_group(int64_t groups) const {
 }
 
 void from_node(const config::Node& node, LearningRate& value) {
-  if (node.kind == config::Kind::map) {
-    LrRange range = config::read<LrRange>(node);
-    for (const char* end : {"from", "to"})
-      if (!node.find(end))
-        throw ConfigError(node.source, end, "is missing", "both ends, {from: 1e-5, to: 1e-3}", {});
-    value = range;
-  } else {
-    value = config::read<double>(node);
+  if (node.kind == config::Kind::scalar && node.text == "find") {
+    value = LrFindOptions{};
+    return;
   }
+  if (node.kind != config::Kind::map) {
+    value = config::read<double>(node);
+    return;
+  }
+  const auto form = config::read<LrForm>(node);
+  if (form.find) {
+    if (form.from || form.to)
+      throw ConfigError(node.source, "find", "stands beside from and to", "one of both", {});
+    value = *form.find;
+    return;
+  }
+  for (const auto& [end, given] : {std::pair("from", form.from), std::pair("to", form.to)})
+    if (!given)
+      throw ConfigError(node.source, end, "is missing", "both ends, {from: 1e-5, to: 1e-3}", {});
+  value = LrRange{*form.from, *form.to};
 }
 
 config::Node to_node(const LearningRate& value) {
   if (const auto* rate = std::get_if<double>(&value)) return config::to_node(*rate);
+  if (const LrFindOptions* search = value.search()) {
+    if (*search == LrFindOptions{}) return config::Node::string("find");
+    config::Node node = config::Node::map();
+    node.set("find", config::to_node(*search));
+    return node;
+  }
   return config::to_node(std::get<LrRange>(value));
 }
 
@@ -114,19 +123,34 @@ double one_cycle_momentum(int64_t step, int64_t total, const OneCycle& shape) {
                     shape.momentum_start);
 }
 
-double Schedule::factor(int64_t step, int64_t total) const {
-  if (kind == kOneCycle) return one_cycle_factor(step, total, one_cycle);
-  const auto rising = static_cast<int64_t>(static_cast<double>(total) * warmup);
+MadeSchedule::MadeSchedule(const Schedule& schedule)
+    : warmup_(schedule.warmup), final_factor_(schedule.final_factor) {
+  if (schedule.kind == kOneCycle)
+    one_cycle_ = schedule.one_cycle;
+  else if (schedule.kind != kConstant)
+    curve_ = schedules::registry().make(schedule.kind, schedule.options);
+}
+
+double MadeSchedule::factor(int64_t step, int64_t total) const {
+  if (one_cycle_) return one_cycle_factor(step, total, *one_cycle_);
+  const auto rising = static_cast<int64_t>(static_cast<double>(total) * warmup_);
   if (step < rising) return static_cast<double>(step + 1) / static_cast<double>(rising + 1);
+  if (!curve_) return 1;
   const auto falling = static_cast<double>(std::max<int64_t>(1, total - rising));
-  if (kind == kConstant) return 1;  // the usual case needs no look-up in each step
-  const auto curve = schedules::registry().make(kind);
-  return curve(static_cast<double>(step - rising) / falling, final_factor);
+  return curve_(static_cast<double>(step - rising) / falling, final_factor_);
+}
+
+std::optional<double> MadeSchedule::momentum(int64_t step, int64_t total) const {
+  if (!one_cycle_) return std::nullopt;
+  return one_cycle_momentum(step, total, *one_cycle_);
+}
+
+double Schedule::factor(int64_t step, int64_t total) const {
+  return MadeSchedule(*this).factor(step, total);
 }
 
 std::optional<double> Schedule::momentum(int64_t step, int64_t total) const {
-  if (kind != kOneCycle) return std::nullopt;
-  return one_cycle_momentum(step, total, one_cycle);
+  return MadeSchedule(*this).momentum(step, total);
 }
 
 void Schedule::check() const {
@@ -138,14 +162,17 @@ void Schedule::check() const {
   if (kind != "one_cycle" && !(one_cycle == OneCycle{}))
     throw ConfigError("schedule", "one_cycle", "shapes the kind one_cycle only", "kind: one_cycle",
                       kind);
-  if ((kind == "one_cycle" || kind == "constant") && final_factor != 0)
+  if (final_factor != 0 && !has_final_factor(kind))
     throw ConfigError("schedule", "final_factor",
-                      "is where linear, cosine and exponential end, and the kind is " + kind,
+                      "is where linear, cosine, exponential, polynomial and wsd end, and the kind "
+                      "is " +
+                          kind,
                       kind == "one_cycle" ? "one_cycle.final_div" : "another kind",
                       config::number_text(final_factor));
   if (kind == "exponential" && final_factor <= 0) {
     throw ConfigError("schedule", "exponential needs final_factor > 0; a usual value is 0.01");
   }
+  (void)schedules::registry().make(kind, options);
 }
 
 }  // namespace tare

@@ -11,6 +11,7 @@
 #include "tare/config/field.h"
 #include "tare/config/node.h"
 #include "tare/config/registry.h"
+#include "tare/optim/lr_find.h"
 
 namespace tare {
 
@@ -27,12 +28,16 @@ void visit_fields(auto& visit, LrRange& r) {
 /// Makes a LrRange: `lr_range(1e-5, 1e-3)`.
 [[nodiscard]] inline LrRange lr_range(double from, double to) { return {from, to}; }
 
-/// Holds one rate for all layer groups, or a range. In YAML `1e-3` or `{from: 1e-5, to: 1e-3}`.
-struct LearningRate : std::variant<double, LrRange> {
-  using std::variant<double, LrRange>::variant;
+/// Holds one rate for all layer groups, a range, or a search that a fit begins with. In YAML
+/// `1e-3`,
+/// `{from: 1e-5, to: 1e-3}`, and `find` or `{find: {steps: 200}}`.
+struct LearningRate : std::variant<double, LrRange, LrFindOptions> {
+  using std::variant<double, LrRange, LrFindOptions>::variant;
 
+  /// Returns the search; nullptr: the rates are given.
+  [[nodiscard]] const LrFindOptions* search() const { return std::get_if<LrFindOptions>(this); }
   /// Returns the rate of each of `groups` >= 1 layer groups; with one group a range gives `to`.
-  /// Throws ConfigError unless every rate is finite and > 0.
+  /// Throws ConfigError unless every rate is finite and > 0, and for a search.
   [[nodiscard]] std::vector<double> per_group(int64_t groups) const;
 };
 void from_node(const config::Node& node, LearningRate& value);
@@ -67,12 +72,15 @@ void visit_fields(auto& visit, OneCycle& o) {
 [[nodiscard]] double one_cycle_momentum(int64_t step, int64_t total, const OneCycle& shape = {});
 
 /// Returns the factor on the peak rate at a progress in [0, 1] after the warm-up; `final_factor` is
-/// the schedule's. A pure function. It must be finite and >= 0.
+/// the schedule's. A pure function. It must be finite and >= 0. Progress is step / steps, so it
+/// stays below 1 in a fit.
 using ScheduleCurve = std::function<double(double progress, double final_factor)>;
 
 namespace schedules {
 /// Holds the kinds of schedules. A program adds its own curves:
 ///   schedules::registry().add("root", "divides by the root of progress", [] { return curve; });
+/// Options of its own are those of the entry, and a recipe has them under `schedule.options`.
+/// schedule_kinds.h has those of Tare's kinds.
 using Registry = config::Registry<ScheduleCurve()>;
 [[nodiscard]] Registry& registry();  ///< returns the one registry of the process
 }  // namespace schedules
@@ -84,14 +92,21 @@ using Registry = config::Registry<ScheduleCurve()>;
 /// |-------------|--------------------------------------------------------------------|
 /// | constant    | 1                                                                  |
 /// | linear      | 1 -> final_factor in a straight line                               |
-/// | cosine      | 1 -> final_factor along half a cosine                              |
+/// | cosine      | 1 -> final_factor along half a cosine, once or in several cycles   |
 /// | exponential | 1 -> final_factor, the same ratio each step; final_factor > 0      |
+/// | polynomial  | 1 -> final_factor by a power of what remains                       |
+/// | wsd         | 1, then 1 -> final_factor in the last share of the steps           |
+/// | step        | 1, times gamma at each milestone                                   |
+/// | piecewise   | straight lines between points                                      |
+/// | sequence    | other kinds, one after the other                                   |
 /// | one_cycle   | `one_cycle`; has its own rise, so no warm-up                       |
 struct Schedule {
   std::string kind = "constant";  ///< of the table above
   double warmup = 0;        ///< share of the steps, in [0, 1), of a linear rise from near 0 to 1
-  double final_factor = 0;  ///< where linear, cosine and exponential end, in [0, 1]
+  double final_factor = 0;  ///< where linear, cosine, exponential, polynomial and wsd end, [0, 1]
   OneCycle one_cycle{};     ///< the curve of the kind `one_cycle`
+  /// Those of the kind's own, such as `{config::to_node(StepSchedule{.gamma = 0.5})}`.
+  config::OwnOptions options{};
 
   bool operator==(const Schedule&) const = default;
 
@@ -107,6 +122,25 @@ void visit_fields(auto& visit, Schedule& s) {
   visit("warmup", s.warmup, config::between(0, 0.9999999));
   visit("final_factor", s.final_factor, config::between(0, 1));
   visit("one_cycle", s.one_cycle);
+  visit("options", s.options);
 }
+
+/// Holds a schedule with its curve made, to be asked in each step.
+class MadeSchedule {
+ public:
+  /// Makes the curve. Throws ConfigError for an unknown kind and for its options.
+  explicit MadeSchedule(const Schedule& schedule);
+  /// Returns what Schedule::factor() returns.
+  [[nodiscard]] double factor(int64_t step, int64_t total) const;
+  /// Returns what Schedule::momentum() returns.
+  [[nodiscard]] std::optional<double> momentum(int64_t step, int64_t total) const;
+  /// Whether momentum() returns one.
+  [[nodiscard]] bool sets_momentum() const { return one_cycle_.has_value(); }
+
+ private:
+  double warmup_, final_factor_;
+  std::optional<OneCycle> one_cycle_;  // of that kind
+  ScheduleCurve curve_;                // empty: constant, or one_cycle
+};
 
 }  // namespace tare

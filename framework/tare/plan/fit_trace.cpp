@@ -15,6 +15,7 @@
 #include "tare/trace/host_trace.h"
 #include "tare/train/fit_loop.h"
 #include "tare/train/learner_state.h"
+#include "tare/train/lr_search.h"
 #include "tare/train/rng.h"
 
 namespace tare {
@@ -327,6 +328,19 @@ void fit(LearnerState& state, int64_t epochs) {
   (void)loop.run();
 }
 
+/// Goes through the epochs of a search for the rate.
+void search(LearnerState& state, const LrFindOptions& options, int64_t epochs,
+            const CallbackPtr& annotator) {
+  PlannedView view(state);
+  state.hold_frozen();
+  (void)search_rate(state, view,
+                    {.options = options,
+                     .micro_batches = [&] { return state.training_micro_batches(0); },
+                     .callbacks = {annotator},
+                     .planned_epochs = epochs},
+                    "learner.plan");
+}
+
 /// The data set is counted as in the ledger of a Learner.
 void note_data(const std::vector<at::Tensor>& data_set) {
   Ledger ledger;
@@ -336,15 +350,17 @@ void note_data(const std::vector<at::Tensor>& data_set) {
 
 /// Runs from a new model to the end of its fit, and marks the part that counts.
 void run_fit(const PlanRequest& request, const FitShape& shape, const Splits& data,
-             const LearnerOptions& options, LedgerAnnotator& annotator, c10::DeviceType device) {
+             const LearnerOptions& options, const std::shared_ptr<LedgerAnnotator>& annotator,
+             c10::DeviceType device) {
   const auto state = planned_state(request, shape, data, options, device);
-  annotator.follow(*state);
+  annotator->follow(*state);
   if (request.before) request.before(*state);
   plan::mark("begin");
   std::vector<c10::DataPtr> held;
   const std::vector<at::Tensor> data_set = plan::play(request.data_set, held, device);
   note_data(data_set);
   if (request.set_up) request.set_up(*state);
+  if (request.search) search(*state, *request.search, shape.epochs, annotator);
   fit(*state, shape.epochs);
   if (request.on_host() && request.saves_at_end)
     save_state(state->model, *state->optimizer, state->device);
@@ -386,7 +402,7 @@ FitTrace trace_fit(const PlanRequest& request, int64_t batch, const PartSizes& p
   const auto annotator = std::make_shared<LedgerAnnotator>();
   const LearnerOptions options = options_for(request, shape, annotator);
   const Splits data = synthetic_splits(request, shape, false);
-  const auto run = [&] { run_fit(request, shape, data, options, *annotator, c10::kMeta); };
+  const auto run = [&] { run_fit(request, shape, data, options, annotator, c10::kMeta); };
   return as_refused([&] { return counted(plan::trace(run, request.machine)); });
 }
 
@@ -395,7 +411,7 @@ FitTrace trace_real_fit(const PlanRequest& request, const FitShape& shape) {
   const LearnerOptions options = options_for(request, shape, annotator);
   const Splits data = synthetic_splits(request, shape, true);
   return counted(
-      plan::host_trace([&] { run_fit(request, shape, data, options, *annotator, c10::kCPU); }));
+      plan::host_trace([&] { run_fit(request, shape, data, options, annotator, c10::kCPU); }));
 }
 
 }  // namespace tare

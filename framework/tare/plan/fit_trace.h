@@ -75,6 +75,8 @@ struct PlanRequest {
   SavingBatches saving{};
   /// Whether a checkpoint is saved when the fit has ended, which counts on the host.
   bool saves_at_end = false;
+  /// The search with which the fit begins; unset: its rate is given.
+  std::optional<LrFindOptions> search{};
 
   [[nodiscard]] bool on_host() const { return !machine.is_card(); }
 };

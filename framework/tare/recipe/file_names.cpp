@@ -75,6 +75,8 @@ void add_phase(const RecipeOptions& recipe, size_t index, std::vector<NamedFile>
   const std::string name = name_of(recipe, index), save = recipe.phases[index].save;
   files.push_back({name + ".csv", key + ".name", "the table of " + number});
   files.push_back({name + ".steps.csv", key + ".name", "the steps of " + number});
+  if (rate_of(recipe, recipe.phases[index]).search())
+    files.push_back({name + ".lr_find.csv", key + ".name", "the search for a rate of " + number});
   if (!save.empty()) files.push_back({save, key + ".save", "the checkpoint of " + number});
 }
 

@@ -18,6 +18,7 @@
 #include "tare/recipe/chosen_callbacks.h"
 #include "tare/recipe/learner_options.h"
 #include "tare/recipe/phase_data.h"
+#include "tare/recipe/schedule_preview.h"
 #include "tare/trace/trace.h"
 #include "tare/train/learner_state.h"
 
@@ -54,7 +55,9 @@ class RecipePlanner {
         .name = recipe_.name, .device = target_.name, .capacity_bytes = target_.capacity_bytes};
     model_ = model_spec();
     result.phases.resize(recipe_.phases.size());
+    if (options_.schedule) schedules_.resize(recipe_.phases.size());
     for (const size_t i : order()) result.phases[i] = plan_phase(i);
+    result.schedules = std::move(schedules_);
     return result;
   }
 
@@ -96,6 +99,13 @@ class RecipePlanner {
     return refused;
   }
 
+  /// Returns their number; 1 for a model that cannot be made on meta tensors.
+  [[nodiscard]] int64_t layer_groups() const {
+    int64_t groups = 1;
+    check_on_meta(model_, [&](Model& model) { groups = std::ssize(model.layer_groups()); });
+    return groups;
+  }
+
   [[nodiscard]] MemoryPlan plan_phase(size_t index) {
     OpenData& data = open_data(recipe_, index, data_);
     check_data(recipe_, index, data);
@@ -107,6 +117,8 @@ class RecipePlanner {
     if (!plan.known())
       if (const auto why = refusal_of(request)) refuse_model(*why);
     plan.name = name_of(recipe_, index);
+    if (options_.schedule)
+      schedules_[index] = preview_schedule(recipe_, index, data.facts, layer_groups());
     for (PlanSaving& saving : plan.savings)
       saving.change = advice_for(recipe_, index, saving.change);
     return plan;
@@ -141,6 +153,8 @@ class RecipePlanner {
     const FitLength length = length_of(recipe_, recipe_.phases[index], data.facts);
     request.epochs = length.epochs;
     request.batches = length.batches;
+    if (const LrFindOptions* search = rate_of(recipe_, recipe_.phases[index]).search())
+      request.search = *search;
     request.saving = saving_batches(index, data.facts);
     request.saves_at_end = !recipe_.phases[index].save.empty();
     request.before = [this, index](LearnerState& state) { keep_states(state, index); };
@@ -165,8 +179,8 @@ class RecipePlanner {
   [[nodiscard]] SavingBatches saving_batches(size_t index, const DataFacts& data) const {
     const int64_t batch = batch_of(recipe_, recipe_.phases[index], data);
     const int64_t samples = data.training_samples, every = recipe_.save_every;
-    const bool short_one = samples % batch != 0 && !recipe_.learner.drop_last.value_or(false);
-    const int64_t batches = samples / batch + (short_one ? 1 : 0);
+    const int64_t batches = batches_of(recipe_, index, data);
+    const bool short_one = batches * batch > samples;
     SavingBatches saving;
     if (every == 0) return saving;
     const FitLength length = length_of(recipe_, recipe_.phases[index], data);
@@ -196,6 +210,7 @@ class RecipePlanner {
   RecipeData& data_;
   plan::Target target_;
   ModelSpec model_;
+  std::vector<SchedulePreview> schedules_;
 };
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "tare/base/table.h"
 #include "tare/config/node.h"
 #include "tare/recipe/recipe_plan.h"
+#include "tare/report/json_fields.h"
 
 namespace tare {
 namespace {
@@ -137,12 +138,15 @@ void print(std::ostream& out, const RecipePlan& plan) {
       << "\n\n"
       << phase_table(plan, width_for(out)) << '\n';
   for (const auto& phase : plan.phases) out << fitted_lines(advice_of(phase), out);
+  for (const auto& schedule : plan.schedules) out << '\n' << schedule.str(width_for(out));
   out << '\n' << outcome(plan) << '\n';
 }
 
 std::string to_json(const RecipePlan& plan) {
   ordered_json phases = ordered_json::array();
   for (const auto& phase : plan.phases) phases.push_back(to_json(phase));
+  for (size_t i = 0; i < plan.schedules.size(); ++i)
+    phases[i]["schedule"] = report::json_of(plan.schedules[i].table);
   return ordered_json{
       {"name", plan.name},
       {"device", plan.device},

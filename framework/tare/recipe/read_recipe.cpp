@@ -185,6 +185,7 @@ class Checker {
       if (!phase.best.empty()) check_figure(phase.best, {"phases", index, "best"});
       at({"phases", index, "schedule"}, "phases." + index + ".schedule",
          [&] { phase.schedule.check(); });
+      check_schedules(phase, i);
       if (phase.save.empty()) continue;
       plain_name(phase.save, {"phases", index, "save"});
       saved.insert(phase.save);
@@ -197,10 +198,28 @@ class Checker {
       fail(keys, "is given beside epochs",
            "one of them, such as duration: {epochs: 3, minutes: 10}",
            "epochs: " + std::to_string(phase.epochs));
-    at(keys, "phases." + index, [&] { check(*phase.duration, phase.schedule, ""); });
+    at(keys, "phases." + index,
+       [&] { check(*phase.duration, phase.schedule, phase.schedules, ""); });
   }
 
   using Keys = std::vector<std::string>;
+
+  void check_schedules(const PhaseOptions& phase, size_t index) const {
+    const Keys keys{"phases", std::to_string(index), "schedules"};
+    at(keys, dotted(keys), [&] { phase.schedules.check(phase.schedule); });
+    const OptimizerOptions& optimizer = recipe_.learner.optimizer;
+    const auto unused = [&](const char* key, const std::string& why, const std::string& got) {
+      Keys below = keys;
+      below.emplace_back(key);
+      fail(below, "has no effect, because the optimizer " + optimizer.kind + " has " + why,
+           "omit it, or a value above 0 in the optimizer", got);
+    };
+    if (phase.schedules.momentum && momentum_of(optimizer) == 0)
+      unused("momentum", "no momentum", phase.schedules.momentum->kind);
+    const bool decays = optimizers::registry().make(optimizer.kind, optimizer.options).weight_decay;
+    if (phase.schedules.weight_decay && (!decays || optimizer.weight_decay == 0))
+      unused("weight_decay", "no weight decay", phase.schedules.weight_decay->kind);
+  }
 
   void check_figure(const std::string& name, const std::vector<std::string>& keys) const {
     const std::vector<std::string> names = figures();
@@ -239,6 +258,11 @@ class Checker {
 
   // Infinity is above 0, as the field asks.
   void check_rate(const LearningRate& lr, const Keys& keys) const {
+    if (const LrFindOptions* search = lr.search()) {
+      Keys below = keys;
+      below.emplace_back("find");
+      return at(below, dotted(below), [&] { search->check("recipe"); });
+    }
     const auto* one = std::get_if<double>(&lr);
     const LrRange range = one ? LrRange{*one, *one} : std::get<LrRange>(lr);
     for (const double rate : {range.from, range.to})

@@ -55,6 +55,7 @@ struct PhaseOptions {
   /// Sets the peak rate; {from, to}: over the layer groups; unset: the recipe's optimizer.lr.
   std::optional<LearningRate> lr{};
   Schedule schedule{.kind = "one_cycle"};  ///< of the learning rate
+  HyperSchedules schedules{};              ///< of momentum and weight decay
   /// The phase ends with the weights of the epoch in which this figure was best: train_loss,
   /// valid_loss or a metric; empty: with those of its last epoch.
   std::string best{};
@@ -78,6 +79,7 @@ void visit_fields(auto& visit, PhaseOptions& o) {
   visit("duration", o.duration);
   visit("lr", o.lr, config::above(0));
   visit("schedule", o.schedule);
+  visit("schedules", o.schedules);
   visit("best", o.best, config::text_or_null());
   visit("callbacks", o.callbacks);
   visit("clear_opt", o.clear_opt);

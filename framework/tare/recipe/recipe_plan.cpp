@@ -151,12 +151,16 @@ RecipeOptions without_what_no_plan_needs(RecipeOptions recipe) {
   std::map<std::string, std::string> saved;  // by the name in the recipe
   for (auto& phase : recipe.phases) {
     const PhaseOptions as_made;
-    phase.lr = as_made.lr;
+    if (phase.lr && phase.lr->search())
+      phase.lr = LrFindOptions{};  // it takes memory
+    else
+      phase.lr = as_made.lr;
     keep_those_that_save(phase.callbacks);
     if (const auto found = saved.find(phase.load); found != saved.end()) phase.load = found->second;
     if (!phase.save.empty())
       phase.save = saved[phase.save] = "saved-" + std::to_string(saved.size());
     phase.schedule = {};  // which takes any momentum
+    phase.schedules = {};
   }
   return recipe;
 }

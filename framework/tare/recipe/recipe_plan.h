@@ -9,6 +9,7 @@
 
 #include "tare/plan/plan.h"
 #include "tare/recipe/recipe.h"
+#include "tare/recipe/schedule_preview.h"
 
 namespace tare {
 
@@ -17,14 +18,16 @@ struct RecipePlanOptions {
   std::string device{};                     ///< see plan::parse_target; empty: the recipe's
   std::optional<int64_t> capacity_bytes{};  ///< of a device that is there, see plan::parse_target
   bool advice = true;     ///< see PlanOptions::advice; false: only where a phase does not fit
+  bool schedule = false;  ///< also the schedules of the phases
   bool download = false;  ///< data sets may be downloaded, as a run that follows would do anyway
 };
 
 /// Holds a plan for each phase, in order; `peak_bytes` as PhaseReport::peak_bytes will measure it.
 struct RecipePlan {
-  std::string name{}, device{};      ///< the recipe's name; the device as it was given
-  int64_t capacity_bytes = 0;        ///< what tensors can take there
-  std::vector<MemoryPlan> phases{};  ///< in order
+  std::string name{}, device{};              ///< the recipe's name; the device as it was given
+  int64_t capacity_bytes = 0;                ///< what tensors can take there
+  std::vector<MemoryPlan> phases{};          ///< in order
+  std::vector<SchedulePreview> schedules{};  ///< of the phases; empty unless they were asked for
 
   [[nodiscard]] bool known() const;  ///< whether every phase could be predicted
   [[nodiscard]] bool fits() const;  ///< every phase that could be predicted fits with whole batches
@@ -48,7 +51,8 @@ void print(std::ostream& out, const RecipePlan& plan);
 /// at_most_bytes (null: no bound is known), reserved_bytes, categories {}, at, fits,
 /// in_micro_batches, micro_batch_peak_bytes and largest_validation_micro_batch (if
 /// in_micro_batches), largest_batch, largest_micro_batch, savings[] {change, peak_bytes, at_least},
-/// method, reason}}. Unknown figures are null.
+/// method, reason, schedule (if asked for) {steps, relative, points[] {step, first_lr, last_lr,
+/// momentum, weight_decay}}}}. Unknown figures are null.
 [[nodiscard]] std::string to_json(const RecipePlan& plan);
 
 /// Returns the recipe with everything that changes no plan at its default: names, seed, learning

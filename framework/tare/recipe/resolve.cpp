@@ -82,6 +82,20 @@ ResolvedRecipe resolve_recipe(const RecipeOptions& given, RecipeData& data) {
   return resolved;
 }
 
+// A sample shape that the recipe does not give is that of its data.
+Model make_model(const RecipeOptions& recipe, const DataFacts& facts,
+                 const std::vector<DataFacts>& phases) {
+  std::optional<Model> made;
+  make_for(recipe, facts,
+           [&] { made.emplace(models::make(recipe.model.name, model_options(recipe, facts))); });
+  Model model = *std::move(made);
+  check_model(recipe, facts, model);
+  warn_of_weights_bundle(recipe, facts);
+  for (size_t i = 0; i < recipe.phases.size(); ++i)
+    check_batches(recipe, i, phases[i], [&] { return refuses_one_of(phases[i], model); });
+  return model;
+}
+
 void check_run(const RecipeOptions& recipe, RecipeData& data) {
   const ResolvedRecipe resolved = resolve_recipe(recipe, data);
   const RecipeOptions& run = resolved.recipe;

@@ -83,7 +83,8 @@ class Runner {
     if (options_.plan) plan_.make(recipe_, facts_, data_);
     const int64_t before = tracked(device_) - data_bytes();
     at::manual_seed(recipe_.learner.seed);
-    Model model = make_model();  // before the folder: what is refused here leaves nothing behind
+    // Before the folder: what is refused here leaves nothing behind.
+    Model model = make_model(recipe_, facts_, of_phases_);
     const auto lock = open_folder();
     run_learner(std::move(model));
     data_.close();
@@ -126,21 +127,6 @@ class Runner {
       if (!recipe_.phases[i].best.empty())
         io::remove_directory_atomically(folder_ / best_checkpoint(i));
     remove_autosaves(folder_);  // the last: as long as they are there, --resume does the rest
-  }
-
-  // A sample shape that the recipe does not give is that of its data.
-  [[nodiscard]] Model make_model() const {
-    std::optional<Model> made;
-    make_for(recipe_, facts_, [&] {
-      made.emplace(models::make(recipe_.model.name, model_options(recipe_, facts_)));
-    });
-    Model model = *std::move(made);
-    check_model(recipe_, facts_, model);
-    warn_of_weights_bundle(recipe_, facts_);
-    for (size_t i = 0; i < recipe_.phases.size(); ++i)
-      check_batches(recipe_, i, of_phases_[i],
-                    [&] { return refuses_one_of(of_phases_[i], model); });
-    return model;
   }
 
   void run_learner(Model model) {
@@ -190,11 +176,18 @@ class Runner {
                       .purge = {.clear_opt = phase.clear_opt, .clear_cache = false},
                       .call_sites = options_.call_sites});
     const FitResult fit = fit_phase(stage, learner, index, data);
+    if (options_.dry_run) {
+      const auto groups = std::ssize(learner.model().layer_groups());
+      const SchedulePreview preview = preview_schedule(recipe_, index, data.facts, groups);
+      print_.schedule(preview);
+      result.schedule = preview.table;
+    }
     result.epochs = fit.epochs;
     result.samples_per_s = fit.samples_per_s();
     result.micro_batch = micro_batch_->take();
     result.overflows = fit.overflows;
     result.restored_epoch = fit.restored_epoch;
+    if (fit.lr_find && !fit.lr_find->interrupted) result.lr_find = figures_of(*fit.lr_find);
     if (fit.reason == StopReason::interrupted) {
       report_.reason = fit.reason;
       autosave(learner);
@@ -261,8 +254,10 @@ class Runner {
 
   FitResult train(Learner& learner, size_t index) {
     const PhaseOptions& phase = recipe_.phases[index];
-    FitOptions fit{
-        .lr = rate_of(recipe_, phase), .schedule = phase.schedule, .callbacks = callbacks(index)};
+    FitOptions fit{.lr = rate_of(recipe_, phase),
+                   .schedule = phase.schedule,
+                   .schedules = phase.schedules,
+                   .callbacks = callbacks(index)};
     const MemoryPlan* plan = plan_.of(index);
     if (plan && plan->in_micro_batches) {  // where batches that do not fit whole start
       print_.micro_batches(*plan);
@@ -292,6 +287,9 @@ class Runner {
     all.push_back(micro_batch_);
     const auto chosen = chosen_callbacks(index);
     all.insert(all.end(), chosen.begin(), chosen.end());
+    all.push_back(std::make_shared<FoundRate>(
+        options_.dry_run ? "" : phase + ".lr_find.csv",
+        [this](const LrFindResult& found) { print_.found_rate(found); }));
     if (options_.dry_run) all.push_back(std::make_shared<TwoSteps>());
     if (!options_.dry_run) {
       if (!best.empty()) {

@@ -4,6 +4,9 @@
 #include <nlohmann/json.hpp>
 
 #include "tare/base/error.h"
+#include "tare/base/io.h"
+#include "tare/base/log.h"
+#include "tare/config/scalar.h"
 
 namespace tare {
 
@@ -21,6 +24,35 @@ void SmallestMicroBatch::load_state(const std::string& json) {
   };
   most_ = count("micro_batches");
   samples_ = count("samples");
+}
+
+Action FoundRate::before_fit(FitContext& context) {
+  if (!context.lr_find) return Action::proceed;
+  if (context.step == 0) print_(*context.lr_find);
+  if (file_.empty()) return Action::proceed;
+  std::string table = "lr,loss,smoothed\n";
+  for (const LrFindPoint& point : context.lr_find->points)
+    table += config::number_text(point.lr) + ',' + config::number_text(point.loss) + ',' +
+             config::number_text(point.smoothed) + '\n';
+  const auto path = context.learner.folder() / file_;
+  try {
+    io::make_directories(path.parent_path());
+    io::write_atomically(path, table);
+  } catch (const IoError& error) {  // as for the other tables
+    log::warning(std::string("the curve of the search is not written: ") + error.what());
+  }
+  return Action::proceed;
+}
+
+RateSearch figures_of(const LrFindResult& found) {
+  return {.lr = found.lr(),
+          .suggestion = found.suggestion,
+          .valley = found.valley,
+          .steepest = found.steepest,
+          .minimum = found.minimum,
+          .steps = static_cast<int64_t>(found.points.size()),
+          .stopped_early = found.stopped_early,
+          .seconds = found.seconds};
 }
 
 }  // namespace tare

@@ -1,6 +1,8 @@
 // The callbacks that tare run adds to a phase's own. Internal.
 #pragma once
 
+#include <filesystem>
+#include <functional>
 #include <string>
 #include <utility>
 
@@ -40,6 +42,23 @@ class SmallestMicroBatch final : public Callback {
  private:
   int64_t most_ = 1, samples_ = 0;
 };
+
+/// Prints what the search for the rate of a phase has found, and writes its curve.
+class FoundRate final : public Callback {
+ public:
+  /// `file`: the table of the curve, in the run's folder; empty: none. `print` gets the result.
+  FoundRate(std::filesystem::path file, std::function<void(const LrFindResult&)> print)
+      : file_(std::move(file)), print_(std::move(print)) {}
+  [[nodiscard]] std::string name() const override { return "found_rate"; }
+  Action before_fit(FitContext& context) override;
+
+ private:
+  std::filesystem::path file_;
+  std::function<void(const LrFindResult&)> print_;
+};
+
+/// Returns the figures of a search for the report of its phase.
+[[nodiscard]] RateSearch figures_of(const LrFindResult& found);
 
 /// Notes what the blocks of a memory trace are for, while they live.
 class NoteCategories final : public Callback {

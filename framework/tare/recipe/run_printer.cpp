@@ -7,6 +7,7 @@
 #include "tare/base/bytes.h"
 #include "tare/base/error.h"
 #include "tare/base/terminal.h"
+#include "tare/base/text_plot.h"
 #include "tare/callback/progress.h"
 #include "tare/learner/summary.h"
 #include "tare/recipe/phase_data.h"
@@ -105,6 +106,16 @@ void RunPrinter::memory(const ExperimentReport& report, const MemoryPeak& peak,
          << ", which was read before and counts in the peak below\n";
   if (peak.snapshot()) text << "  " << peak.str() << '\n';
   *out_ << fitted_lines(text.str(), *out_);
+}
+
+void RunPrinter::found_rate(const LrFindResult& found) const {
+  if (!out_) return;
+  *out_ << found.str(width_for(*out_)) << "the peak rate of this phase is "
+        << short_number(found.lr()) << ", by " << found.suggestion << '\n';
+}
+
+void RunPrinter::schedule(const SchedulePreview& preview) const {
+  if (out_) *out_ << preview.str(width_for(*out_));
 }
 
 void RunPrinter::phase(const PhaseReport& phase) const {

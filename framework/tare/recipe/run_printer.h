@@ -10,6 +10,7 @@
 #include "tare/recipe/recipe.h"
 #include "tare/recipe/run_options.h"
 #include "tare/recipe/run_report.h"
+#include "tare/recipe/schedule_preview.h"
 
 namespace tare {
 
@@ -44,6 +45,8 @@ class RunPrinter {
   /// Prints all figures of a phase's memory, where they are wanted. For `data_bytes` see
   /// PhaseReport.
   void memory(const ExperimentReport& report, const MemoryPeak& peak, int64_t data_bytes) const;
+  void found_rate(const LrFindResult& found) const;
+  void schedule(const SchedulePreview& preview) const;
   void phase(const PhaseReport& phase) const;
   void evaluation(const SplitFigures& evaluation, bool of_test, bool generated) const;
   void exported(const std::filesystem::path& path, int64_t bytes) const;

@@ -65,6 +65,56 @@ void visit_fields(Visit& visit, PhaseLeak& leak) {
   visit("oldest_steps", leak.oldest_steps);
 }
 
+/// Holds the values with which a step of a phase is taken.
+struct ScheduledStep {
+  int64_t step = 0;                      ///< from 0
+  double first_lr = 0, last_lr = 0;      ///< of the first and the last layer group that train
+  std::optional<double> momentum{};      ///< unset: the optimizer has none
+  std::optional<double> weight_decay{};  ///< unset: it has no schedule
+};
+template <class Visit>
+void visit_fields(Visit& visit, ScheduledStep& step) {
+  visit("step", step.step);
+  visit("first_lr", step.first_lr);
+  visit("last_lr", step.last_lr);
+  visit("momentum", step.momentum);
+  visit("weight_decay", step.weight_decay);
+}
+
+/// Holds the schedule of a phase at some steps, as it is seen before training.
+struct ScheduleTable {
+  int64_t steps = 0;                    ///< of the phase
+  bool relative = false;                ///< rates are shares of a peak that is still to be found
+  std::vector<ScheduledStep> points{};  ///< about ten, the first and the last step among them
+};
+template <class Visit>
+void visit_fields(Visit& visit, ScheduleTable& table) {
+  visit("steps", table.steps);
+  visit("relative", table.relative);
+  visit("points", table.points);
+}
+
+/// Holds what the search for a phase's rate has found; its curve is in PHASE.lr_find.csv.
+struct RateSearch {
+  double lr = 0;             ///< the suggestion that was taken: the peak rate of the phase
+  std::string suggestion{};  ///< its name
+  std::optional<double> valley{}, steepest{}, minimum{};  ///< all suggestions, see LrFindResult
+  int64_t steps = 0;                                      ///< of the search
+  bool stopped_early = false;                             ///< because the loss rose
+  double seconds = 0;                                     ///< wall time
+};
+template <class Visit>
+void visit_fields(Visit& visit, RateSearch& search) {
+  visit("lr", search.lr);
+  visit("suggestion", search.suggestion);
+  visit("valley", search.valley);
+  visit("steepest", search.steepest);
+  visit("minimum", search.minimum);
+  visit("steps", search.steps);
+  visit("stopped_early", search.stopped_early);
+  visit("seconds", search.seconds);
+}
+
 /// Reports one phase of a run. "Tracked" bytes are allocated bytes on the run's device.
 struct PhaseReport {
   std::string name{};              ///< of the phase
@@ -84,6 +134,8 @@ struct PhaseReport {
   int64_t allocator_retries = 0;                ///< see DeviceReport
   std::vector<PhaseLeak> leaks{};               ///< on any device; most bytes first
   std::optional<int64_t> planned_peak_bytes{};  ///< peak_bytes by the plan; unset: no plan
+  std::optional<RateSearch> lr_find{};          ///< unset: the rate was given
+  std::optional<ScheduleTable> schedule{};      ///< of a dry run, which does not follow it
 };
 template <class Visit>
 void visit_fields(Visit& visit, PhaseReport& phase) {
@@ -103,6 +155,8 @@ void visit_fields(Visit& visit, PhaseReport& phase) {
   visit("allocator_retries", phase.allocator_retries, Presence::since_later);
   visit("leaks", phase.leaks, Presence::since_later);
   visit("planned_peak_bytes", phase.planned_peak_bytes, Presence::since_later);
+  visit("lr_find", phase.lr_find, Presence::where_set);
+  visit("schedule", phase.schedule, Presence::where_set);
 }
 
 /// Loss and metrics over a whole split.

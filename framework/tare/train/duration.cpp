@@ -17,7 +17,8 @@ int64_t rounded_up(int64_t count, int64_t size) { return count / size + (count %
 
 }  // namespace
 
-void check(const Duration& duration, const Schedule& schedule, const std::string& where) {
+void check(const Duration& duration, const Schedule& schedule, const HyperSchedules& schedules,
+           const std::string& where) {
   const auto refuse = [&](const std::string& problem, const std::string& allowed,
                           const std::string& got) {
     throw ConfigError(where, "duration", problem, allowed, got);
@@ -41,6 +42,9 @@ void check(const Duration& duration, const Schedule& schedule, const std::string
     refuse("has minutes alone, and the schedule " + schedule.kind +
                " needs to know the number of steps",
            "epochs, steps or samples too, or schedule: constant", schedule.kind);
+  if (counts == 0 && schedules.any())
+    refuse("has minutes alone, and schedules need to know the number of steps",
+           "epochs, steps or samples too, or no schedules", "schedules");
 }
 
 FitLength length_of(const Duration& duration, const SampleOrder& order) {

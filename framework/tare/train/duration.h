@@ -8,6 +8,7 @@
 
 namespace tare {
 
+struct HyperSchedules;
 struct Schedule;
 struct SampleOrder;
 
@@ -32,8 +33,10 @@ void visit_fields(auto& visit, Duration& d) {
 }
 
 /// Throws ConfigError, naming `where`, for none or two of epochs, steps and samples, for a number
-/// out of range, and for minutes alone with a schedule that is not constant.
-void check(const Duration& duration, const Schedule& schedule, const std::string& where);
+/// out of range, and for minutes alone with a schedule that is not constant, of the rate or of
+/// another option.
+void check(const Duration& duration, const Schedule& schedule, const HyperSchedules& schedules,
+           const std::string& where);
 
 /// Holds a duration for the data of a fit.
 struct FitLength {

@@ -25,13 +25,13 @@ double seconds_since(Clock::time_point start) {
 }
 
 // Sets the rates and momenta of this step: a pure function of the plan, with no state to save.
-void apply_schedule(const FitPlan& plan, int64_t steps, Optimizer& optimizer, FitContext& context) {
-  const double factor = plan.schedule.factor(plan.step, steps);
-  const auto momentum = plan.schedule.momentum(plan.step, steps);
+void apply_schedule(const FitPlan& plan, const FitSchedules& schedules,
+                    const std::vector<GroupBase>& bases, Optimizer& optimizer,
+                    FitContext& context) {
+  const FitSchedules::Step now = schedules.at(plan.step, context.steps);
+  size_t index = 0;
   for (auto& group : optimizer.groups()) {
-    group.lr = plan.rates[static_cast<size_t>(group.layer_group)] * factor;
-    // An optimizer made without momentum stays so.
-    if (momentum && group.momentum > 0) group.momentum = *momentum;
+    set_values(group, plan.rates[static_cast<size_t>(group.layer_group)], now, bases[index++]);
     context.lr = group.lr;
     context.momentum = group.momentum;
   }
@@ -72,12 +72,15 @@ FitLoop::FitLoop(LearnerState& state, LearnerView& learner, FitStart start, cons
     : state_(state),
       call_(call),
       is_planned_(start.is_planned),
+      steps_(start.steps),
       plan_(std::move(start.work.plan)),
       callbacks_(std::move(start.callbacks)),
       context_{.learner = learner},
       validation_(std::move(start.validation)),
       optimizer_(state.optimizer.get()),
-      optimizers_(dynamic_cast<OptimizerSet*>(optimizer_)) {
+      optimizers_(dynamic_cast<OptimizerSet*>(optimizer_)),
+      schedules_(plan_.schedule, plan_.schedules),
+      bases_(*optimizer_, schedules_) {
   {
     const Phase phase(PhaseKind::step);  // what every step works with
     optimizer_->prepare();
@@ -109,7 +112,8 @@ FitResult FitLoop::run() {
   FitContext& c = context_;
   c.epochs = plan_.epochs;
   c.batches = feed_->batches();
-  c.steps = plan_.all_batches(c.batches);
+  c.steps = steps_ > 0 ? steps_ : plan_.all_batches(c.batches);
+  if (plan_.found) c.lr_find = &*plan_.found;
   c.epoch = plan_.epoch;  // a resumed fit begins where it stopped
   c.step = plan_.step;
   const auto started = Clock::now();
@@ -135,7 +139,8 @@ FitResult FitLoop::run() {
           .steps = plan_.step - first_step,
           .restored_epoch = state_.restored_epoch,
           .overflows = plan_.overflows,
-          .seconds = seconds_since(started)};
+          .seconds = seconds_since(started),
+          .lr_find = plan_.found};
 }
 
 void FitLoop::run_epochs() {
@@ -194,7 +199,7 @@ void FitLoop::train_batch() {
   if (optimizers_) return train_turns();
   LearnerState& p = state_;
   FitContext& c = context_;
-  apply_schedule(plan_, c.steps, *p.optimizer, c);
+  apply_schedule(plan_, schedules_, bases_.values(), *p.optimizer, c);
   snapshot_.take();
   if (allows(&Callback::before_batch, Action::skip) && update()) end_step();
   updating_ = false;
@@ -207,7 +212,7 @@ void FitLoop::train_batch() {
 void FitLoop::train_turns() {
   FitContext& c = context_;
   const auto& turns = state_.options.task.turns;
-  optimizers_->set_rates(plan_.rates, plan_.schedule, plan_.step, c.steps);
+  optimizers_->set_rates(plan_.rates, schedules_, bases_.values(), plan_.step, c.steps);
   c.lr = optimizers_->groups().back().lr;
   c.momentum = optimizers_->groups().back().momentum;
   snapshot_.take();

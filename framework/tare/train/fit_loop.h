@@ -25,6 +25,7 @@ struct FitStart {
   std::vector<CallbackPtr> callbacks{};    ///< in the order in which they are called
   MicroBatches::Settings micro_batches{};  ///< of the training
   MicroBatches::Settings validation{};     ///< of the validation after each epoch
+  int64_t steps = 0;  ///< after which the schedule ends; 0: with the last epoch
   /// The fit is done to plan another one, to which interrupts and the count of steps belong.
   bool is_planned = false;
 };
@@ -113,6 +114,7 @@ class FitLoop {
   LearnerState& state_;
   const char* call_;
   const bool is_planned_;
+  const int64_t steps_;
   FitPlan plan_;
   std::vector<CallbackPtr> callbacks_;
   FitContext context_;
@@ -132,9 +134,11 @@ class FitLoop {
   std::optional<StepInBackward> stepper_;  // for LearnerOptions::step_in_backward
   Optimizer* optimizer_;                   // that steps: the Learner's or, in a turn, one of them
   OptimizerSet* optimizers_;               // of a Learner with several
-  const Turn* turn_ = nullptr;             // the one under way; nullptr: the task has none
-  bool last_turn_ = true;                  // the batch counts with the step of this turn
-  Action action_ = Action::proceed;        // the strongest answer since train_epoch() reset it
+  FitSchedules schedules_;
+  GroupBases bases_;                 // restored at the end
+  const Turn* turn_ = nullptr;       // the one under way; nullptr: the task has none
+  bool last_turn_ = true;            // the batch counts with the step of this turn
+  Action action_ = Action::proceed;  // the strongest answer since train_epoch() reset it
   bool interrupted_ = false;
   bool closing_ = false;  // in after_epoch: the epoch counts, its row may still change
   /// The time at which this process began to train in the epoch under way; unset while it does not

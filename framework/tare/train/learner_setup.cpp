@@ -5,6 +5,7 @@
 #include "tare/config/node.h"
 #include "tare/train/fit_loop.h"
 #include "tare/train/learner_state.h"
+#include "tare/train/set_aside.h"
 
 namespace tare {
 
@@ -58,6 +59,11 @@ SampleWeights LearnerState::sample_weights(const std::string& call) const {
 void LearnerState::check_fit(const FitPlan& plan, const std::string& call) {
   check_epochs(plan.epochs, call);
   plan.schedule.check();
+  try {
+    plan.schedules.check(plan.schedule);
+  } catch (const ConfigError& error) {
+    throw error.within("schedules", error.source());
+  }
   const int64_t samples = split(Split::train, call.c_str())->size();
   if (plan.order) check_same_order(*plan.order, sample_order(), call);
   if (options.batch > samples) {
@@ -148,6 +154,7 @@ Ledger LearnerState::ledger() const {
   for (const auto* set : {&data.train, &data.valid, &data.test})
     if (*set) (*set)->account(all);
   if (loop) loop->account(all);
+  if (set_aside) set_aside->account(all);
   return all;
 }
 

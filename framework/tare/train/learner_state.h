@@ -23,6 +23,7 @@
 namespace tare {
 
 class FitLoop;
+class SetAside;
 namespace memory {
 class SideWork;
 }
@@ -98,6 +99,7 @@ struct LearnerState {
   const char* running_call = "learner";  ///< the one under way
   CallbackPtr progress;                  ///< called last, so that it shows the columns others add
   FitLoop* loop = nullptr;               ///< the fit under way, for save() from a callback
+  const SetAside* set_aside = nullptr;   ///< of the search under way
   std::optional<Unfinished> pending;  ///< stopped, or loaded from a checkpoint saved inside a fit
   std::optional<BundleManifest> origin;  ///< of the bundle that load_learner() opened
   /// The data of the last fit that took a step, for a bundle; unset: none since the weights came.

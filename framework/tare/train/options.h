@@ -17,6 +17,7 @@
 #include "tare/metric/metric.h"
 #include "tare/model/kernels.h"
 #include "tare/model/model.h"
+#include "tare/optim/fit_schedules.h"
 #include "tare/optim/optimizer.h"
 #include "tare/optim/optimizer_set.h"
 #include "tare/optim/schedule.h"
@@ -163,9 +164,11 @@ struct FitSetup {
 
 /// Configures one call of fit().
 struct FitOptions {
-  /// One rate, or lr_range(first, last) over the layer groups; unset: the optimizer's own.
+  /// One rate, or lr_range(first, last) over the layer groups; LrFindOptions: the rate that a
+  /// search at the begin of the fit suggests, for all layer groups; unset: the optimizer's own.
   std::optional<LearningRate> lr{};
   Schedule schedule{};                   ///< of rate and momentum over the fit; constant by default
+  HyperSchedules schedules{};            ///< of momentum and weight decay over the fit
   std::vector<CallbackPtr> callbacks{};  ///< of this call only, after the Learner's
   /// The micro-batch to start with where none is set or was found before, such as
   /// MemoryPlan::largest_micro_batch; 0: the whole batch.
@@ -180,7 +183,7 @@ struct FitOptions {
 
 /// Configures one call of fit_one_cycle(). The curve is fastai's (see schedule.h).
 struct OneCycleOptions {
-  LearningRate max_lr = 1e-3;            ///< peak; one rate, or lr_range(first, last)
+  LearningRate max_lr = 1e-3;            ///< peak; as FitOptions::lr
   OneCycle shape{};                      ///< of the curve
   std::vector<CallbackPtr> callbacks{};  ///< of this call only, after the Learner's
 };
@@ -203,6 +206,7 @@ struct FitResult {
   /// Steps skipped for gradients that are not finite (fp16); after resume() also those before it.
   int64_t overflows = 0;
   double seconds = 0;                          ///< wall time of this call
+  std::optional<LrFindResult> lr_find{};       ///< of a fit whose rate was searched for
   [[nodiscard]] double samples_per_s() const;  ///< trained samples over the wall time of the epochs
 };
 

@@ -10,6 +10,7 @@
 #include "tare/base/error.h"
 #include "tare/config/field.h"
 #include "tare/train/row_table.h"
+#include "tare/train/stored_search.h"
 
 namespace tare {
 namespace {
@@ -21,6 +22,7 @@ json number(double value) { return std::isfinite(value) ? json(value) : json(nul
 
 constexpr const char* kHistory = "state/history";
 constexpr const char* kFitRows = "state/fit/rows";
+constexpr const char* kSearch = "state/fit/lr_find";
 constexpr const char* kData = "state/data";
 
 std::string callback_tensor(size_t i) { return "state/callbacks/" + std::to_string(i); }
@@ -188,6 +190,47 @@ SampleOrder order_from(const Reader& reader) {
           .sampling = reader.has("sampling") ? reader.text("sampling") : "each"};  // older ones
 }
 
+json store_search(const LrFindResult& found, std::vector<NamedTensor>& tensors) {
+  tensors.push_back({kSearch, tensor_of(found.points)});
+  const auto rate = [](const std::optional<double>& value) {
+    return value ? json(*value) : json(nullptr);
+  };
+  return {{"steps", found.steps},           {"stopped_early", found.stopped_early},
+          {"valley", rate(found.valley)},   {"steepest", rate(found.steepest)},
+          {"minimum", rate(found.minimum)}, {"suggestion", found.suggestion},
+          {"seconds", found.seconds}};
+}
+
+LrFindResult search_from(const Stored& source) {
+  const Reader reader = source.reader.object("lr_find");
+  const auto rate = [&](const char* key) {
+    const double value = reader.real(key);
+    return std::isnan(value) ? std::nullopt : std::optional(value);
+  };
+  try {
+    return {.points = points_of(source.tensor(kSearch)),
+            .steps = reader.count("steps"),
+            .stopped_early = reader.flag("stopped_early"),
+            .valley = rate("valley"),
+            .steepest = rate("steepest"),
+            .minimum = rate("minimum"),
+            .suggestion = reader.text("suggestion"),
+            .seconds = reader.real("seconds")};
+  } catch (const ConfigError& error) {
+    reader.fail("points", error.problem());
+  }
+}
+
+/// Reads a value that is stored as the text of its YAML.
+template <class T>
+T options_from(const Reader& reader, const char* key) {
+  try {
+    return config::read<T>(config::parse_text(reader.text(key), key));
+  } catch (const ConfigError& error) {
+    reader.fail(key, error.what());
+  }
+}
+
 FitPlan plan_from(const Stored& source) {
   const Reader& reader = source.reader;
   FitPlan plan{.epochs = reader.count("epochs"),
@@ -211,10 +254,14 @@ FitPlan plan_from(const Stored& source) {
   if (reader.has("turns")) plan.turns = reader.texts("turns");
   if (reader.has("batches")) plan.batches = reader.count("batches");  // else the epochs are whole
   if (reader.has("most_seconds")) plan.most_seconds = reader.real("most_seconds");
+  if (reader.has("schedules")) plan.schedules = options_from<HyperSchedules>(reader, "schedules");
+  if (reader.has("search")) plan.search = options_from<LrFindOptions>(reader, "search");
+  if (reader.has("lr_find")) plan.found = search_from(source);
   if (plan.finished()) reader.fail("epoch", "lies behind the last epoch");
   try {
     plan.schedule = config::read<Schedule>(config::parse_text(reader.text("schedule"), "schedule"));
     plan.schedule.check();
+    plan.schedules.check(plan.schedule);
   } catch (const ConfigError& error) {
     reader.fail("schedule", error.what());
   }
@@ -347,6 +394,9 @@ StoredState stored(const TrainState& state) {
                       {"seed", order->seed},           {"sampling", order->sampling}};
     if (plan.optimizers) fit["optimizers"] = *plan.optimizers;
     if (plan.turns) fit["turns"] = *plan.turns;
+    if (plan.schedules.any()) fit["schedules"] = config::to_yaml(config::to_node(plan.schedules));
+    if (plan.search) fit["search"] = config::to_yaml(config::to_node(*plan.search));
+    if (plan.found) fit["lr_find"] = store_search(*plan.found, result.tensors);
     value["fit"] = std::move(fit);
   }
   if (!state.data.empty()) result.tensors.push_back({kData, tensor_of(state.data)});

@@ -9,6 +9,7 @@
 #include "tare/adapt/size_cache.h"
 #include "tare/callback/callback.h"
 #include "tare/memory/named_tensor.h"
+#include "tare/optim/fit_schedules.h"
 #include "tare/optim/grad_scaler.h"
 #include "tare/optim/schedule.h"
 
@@ -37,15 +38,18 @@ void check_same_names(const std::vector<std::string>& saved, const std::vector<s
 
 /// Describes a fit and its position: everything that determines how it continues.
 struct FitPlan {
-  int64_t epochs = 0;                  ///< of the fit, >= 1; the last one may be partial
-  int64_t batches = 0;                 ///< of the fit in all; 0: its epochs are whole
-  double most_seconds = 0;             ///< the fit ends after so many; 0: no limit
-  std::vector<double> rates{};         ///< of each layer group, before the schedule's factor
-  Schedule schedule{};                 ///< of the rates' factor
-  int64_t epoch = 0, batch = 0;        ///< the next ones
-  int64_t turn = 0;                    ///< the next one of that batch, see Task::turns
-  int64_t step = 0;                    ///< batches whose last turn stepped
-  double loss_sum = 0;                 ///< over what was counted in the epoch under way
+  int64_t epochs = 0;                     ///< of the fit, >= 1; the last one may be partial
+  int64_t batches = 0;                    ///< of the fit in all; 0: its epochs are whole
+  double most_seconds = 0;                ///< the fit ends after so many; 0: no limit
+  std::vector<double> rates{};            ///< of each layer group, before the schedule's factor
+  std::optional<LrFindOptions> search{};  ///< the rates are still to be found by it
+  std::optional<LrFindResult> found{};    ///< what the search for the rates has found
+  Schedule schedule{};                    ///< of the rates' factor
+  HyperSchedules schedules{};             ///< of momentum and weight decay
+  int64_t epoch = 0, batch = 0;           ///< the next ones
+  int64_t turn = 0;                       ///< the next one of that batch, see Task::turns
+  int64_t step = 0;                       ///< batches whose last turn stepped
+  double loss_sum = 0;                    ///< over what was counted in the epoch under way
   double loss_counted = 0;             ///< labels, elements or samples, or the sum of their weights
   int64_t loss_samples = 0;            ///< trained on in the epoch under way
   int64_t overflows = 0;               ///< steps skipped so far, see FitResult

@@ -1,0 +1,101 @@
+// Applies the schedules of a fit to the groups of an optimizer.
+#include "tare/optim/fit_schedules.h"
+
+#include <algorithm>
+
+#include "tare/base/error.h"
+#include "tare/optim/optimizer_set.h"
+
+namespace tare {
+
+Schedule HyperSchedule::schedule() const {
+  return {.kind = kind, .warmup = warmup, .final_factor = final_factor, .options = options};
+}
+
+namespace {
+
+void check_one(const std::optional<HyperSchedule>& one, const char* name) {
+  if (!one) return;
+  try {
+    if (one->kind == "one_cycle")
+      throw ConfigError("schedules", "kind", "is a schedule of the rate", "another kind",
+                        one->kind);
+    one->schedule().check();
+  } catch (const ConfigError& error) {
+    throw error.within(name, error.source());
+  }
+}
+
+std::optional<MadeSchedule> made(const std::optional<HyperSchedule>& given) {
+  if (!given) return std::nullopt;
+  return MadeSchedule(given->schedule());
+}
+
+}  // namespace
+
+void HyperSchedules::check(const Schedule& rate) const {
+  check_one(momentum, "momentum");
+  check_one(weight_decay, "weight_decay");
+  if (momentum && rate.kind == "one_cycle")
+    throw ConfigError("schedules", "momentum", "is set by the one_cycle schedule of the rate",
+                      "another schedule, or one_cycle.momentum_start and momentum_lowest",
+                      momentum->kind);
+}
+
+void check_effect(const HyperSchedules& schedules, const Optimizer& optimizer,
+                  const std::string& where) {
+  const auto& groups = optimizer.groups();
+  const auto require = [&](bool given, double ParameterGroup::*value, const std::string& name) {
+    if (!given || std::ranges::any_of(groups, [&](const auto& g) { return g.*value > 0; })) return;
+    throw ConfigError(where, "schedules." + name,
+                      "has no effect, because the optimizer " + optimizer.kind() + " has a " +
+                          (name == "momentum" ? "momentum" : "weight decay") + " of 0",
+                      "no such schedule, or a value above 0 in the optimizer", "a schedule");
+  };
+  require(schedules.momentum.has_value(), &ParameterGroup::momentum, "momentum");
+  require(schedules.weight_decay.has_value(), &ParameterGroup::weight_decay, "weight_decay");
+}
+
+FitSchedules::FitSchedules(const Schedule& rate, const HyperSchedules& others)
+    : rate_(rate), momentum_(made(others.momentum)), weight_decay_(made(others.weight_decay)) {}
+
+FitSchedules::Step FitSchedules::at(int64_t step, int64_t steps, const MadeSchedule* own) const {
+  const MadeSchedule& rate = own ? *own : rate_;
+  Step now{.rate = rate.factor(step, steps), .one_cycle_momentum = rate.momentum(step, steps)};
+  if (momentum_) now.momentum = momentum_->factor(step, steps);
+  if (weight_decay_) now.weight_decay = weight_decay_->factor(step, steps);
+  return now;
+}
+
+void set_values(ParameterGroup& group, double rate, const FitSchedules::Step& now,
+                const GroupBase& base) {
+  group.lr = rate * now.rate;
+  if (now.one_cycle_momentum && group.momentum > 0) group.momentum = *now.one_cycle_momentum;
+  if (now.momentum) group.momentum = base.momentum * *now.momentum;
+  if (now.weight_decay) group.weight_decay = base.weight_decay * *now.weight_decay;
+}
+
+GroupBases::GroupBases(Optimizer& optimizer, const FitSchedules& schedules)
+    : optimizer_(optimizer),
+      momentum_(schedules.sets_momentum()),
+      weight_decay_(schedules.sets_weight_decay()) {
+  if (const auto* set = dynamic_cast<const OptimizerSet*>(&optimizer))
+    momentum_ = momentum_ || set->sets_momentum();
+  for (const ParameterGroup& group : optimizer.groups())
+    values_.push_back({group.momentum, group.weight_decay});
+}
+
+GroupBases::~GroupBases() {
+  const auto restore = [this](ParameterGroup& group, const GroupBase& base) {
+    if (momentum_) group.momentum = base.momentum;
+    if (weight_decay_) group.weight_decay = base.weight_decay;
+  };
+  auto& groups = optimizer_.groups();
+  for (size_t i = 0; i < groups.size(); ++i) restore(groups[i], values_[i]);
+  auto* set = dynamic_cast<OptimizerSet*>(&optimizer_);
+  if (!set) return;
+  const auto stepped = set->stepped_groups();
+  for (size_t i = 0; i < stepped.size(); ++i) restore(*stepped[i], values_[i]);
+}
+
+}  // namespace tare

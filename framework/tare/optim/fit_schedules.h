@@ -1,0 +1,103 @@
+// The schedules of a fit: of the rate, and of momentum and weight decay.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tare/optim/optimizer.h"
+#include "tare/optim/schedule.h"
+
+namespace tare {
+
+/// Describes how momentum or weight decay changes over a fit, as a Schedule does of the rate: the
+/// factor is on the value that the optimizer was made with.
+struct HyperSchedule {
+  std::string kind = "constant";  ///< any but one_cycle, see Schedule
+  double warmup = 0;              ///< see Schedule
+  double final_factor = 0;        ///< see Schedule
+  config::OwnOptions options{};   ///< see Schedule
+  bool operator==(const HyperSchedule&) const = default;
+  /// Returns the schedule with these values.
+  [[nodiscard]] Schedule schedule() const;
+};
+void visit_fields(auto& visit, HyperSchedule& s) {
+  visit("kind", s.kind, config::entry_of(schedules::registry().names()));
+  visit("warmup", s.warmup, config::between(0, 0.9999999));
+  visit("final_factor", s.final_factor, config::between(0, 1));
+  visit("options", s.options);
+}
+
+/// Names the schedules of a fit beside that of its rate. Unset: the value stays.
+struct HyperSchedules {
+  std::optional<HyperSchedule> momentum{};      ///< beta1 of adam, adamw and nadam
+  std::optional<HyperSchedule> weight_decay{};  ///< of the groups that have one
+  bool operator==(const HyperSchedules&) const = default;
+  /// Whether one of them is set.
+  [[nodiscard]] bool any() const { return momentum || weight_decay; }
+  /// Throws ConfigError, with "momentum" or "weight_decay" in front of the field, for a schedule
+  /// that check() of a Schedule refuses, for the kind one_cycle, and for a schedule of the momentum
+  /// beside a `rate` of the kind one_cycle, which sets the momentum itself.
+  void check(const Schedule& rate) const;
+};
+void visit_fields(auto& visit, HyperSchedules& s) {
+  visit("momentum", s.momentum);
+  visit("weight_decay", s.weight_decay);
+}
+
+/// Throws ConfigError, naming `where`, for a schedule of a value that is 0 in all groups, so that
+/// the schedule would have no effect.
+void check_effect(const HyperSchedules& schedules, const Optimizer& optimizer,
+                  const std::string& where);
+
+/// Holds the values that an optimizer's group was made with.
+struct GroupBase {
+  double momentum = 0, weight_decay = 0;
+};
+
+/// Holds the schedules of a fit, with their curves made.
+class FitSchedules {
+ public:
+  FitSchedules(const Schedule& rate, const HyperSchedules& others);
+  /// The values of one step: factors, or for one_cycle the momentum itself; unset: it stays.
+  struct Step {
+    double rate = 1;
+    std::optional<double> one_cycle_momentum{}, momentum{}, weight_decay{};
+  };
+  /// Returns the values of step `step` of `steps`. `own`: the schedule of the rate of one of
+  /// several optimizers; nullptr: that of the fit.
+  [[nodiscard]] Step at(int64_t step, int64_t steps, const MadeSchedule* own = nullptr) const;
+  /// Whether a step sets the momentum, or the weight decay.
+  [[nodiscard]] bool sets_momentum() const { return momentum_ || rate_.sets_momentum(); }
+  [[nodiscard]] bool sets_weight_decay() const { return weight_decay_.has_value(); }
+
+ private:
+  MadeSchedule rate_;
+  std::optional<MadeSchedule> momentum_, weight_decay_;
+};
+
+/// Sets the values of a group; `rate` is its own before the factor. A group that was made without
+/// momentum stays so.
+void set_values(ParameterGroup& group, double rate, const FitSchedules::Step& now,
+                const GroupBase& base);
+
+/// Remembers the values that the groups of an optimizer have, and puts back, at its end, the
+/// momentum and the weight decay that schedules change.
+class GroupBases {
+ public:
+  /// Takes the values; `optimizer` outlives it.
+  GroupBases(Optimizer& optimizer, const FitSchedules& schedules);
+  ~GroupBases();
+  GroupBases(const GroupBases&) = delete;
+  GroupBases& operator=(const GroupBases&) = delete;
+  /// Returns the values of the groups, in their order.
+  [[nodiscard]] const std::vector<GroupBase>& values() const { return values_; }
+
+ private:
+  Optimizer& optimizer_;
+  bool momentum_, weight_decay_;  // whether they are put back
+  std::vector<GroupBase> values_;
+};
+
+}  // namespace tare
