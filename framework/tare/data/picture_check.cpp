@@ -42,7 +42,7 @@ class Checker {
     for (const std::string& split : splits) check_split(split, folder_ / split);
     for (const std::string& split : splits) compare_classes(splits.front(), split);
     if (result_.pictures == 0 && result_.problems.empty())
-      problem(folder_, std::string("has no ") + kPictures.name + " file");
+      problem(folder_, "has no PNG, JPEG or WebP file");
     check_sizes_and_channels();
     return std::move(result_);
   }
@@ -82,7 +82,7 @@ class Checker {
     labels_[split].insert(label);
     const std::vector<fs::path> files = list_files(folder, kPictures);
     if (files.empty() && !label.empty())
-      problem(folder, std::string("is a class without ") + kPictures.name + " files");
+      problem(folder, "is a class without PNG, JPEG or WebP files");
     for (const fs::path& file : files) check_file(split, label, file);
     for (const fs::path& file : list_files(folder, kPictures, true)) check_other(file);
     if (label.empty()) return;

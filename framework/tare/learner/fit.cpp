@@ -39,7 +39,7 @@ FitResult Learner::fit(const Duration& duration, FitOptions options) {
 }
 
 FitResult Learner::fit_for(const FitLength& length, FitOptions options) {
-  const LearnerState& p = *state_;
+  LearnerState& p = *state_;
   FitPlan plan{.epochs = length.epochs, .batches = length.batches, .most_seconds = length.seconds};
   const auto groups = p.model.layer_groups().size();
   if (options.lr)

@@ -153,8 +153,8 @@ class RecipePlanner {
     const FitLength length = length_of(recipe_, recipe_.phases[index], data.facts);
     request.epochs = length.epochs;
     request.batches = length.batches;
-    if (const LrFindOptions* search = rate_of(recipe_, recipe_.phases[index]).search())
-      request.search = *search;
+    const LearningRate rate = rate_of(recipe_, recipe_.phases[index]);
+    if (const LrFindOptions* search = rate.search()) request.search = *search;
     request.saving = saving_batches(index, data.facts);
     request.saves_at_end = !recipe_.phases[index].save.empty();
     request.before = [this, index](LearnerState& state) { keep_states(state, index); };
