@@ -101,8 +101,21 @@ TEST(RunFiles, ListEveryMember) {
     EXPECT_EQ(listed<PhaseLeak>(), 6U);
   }
   {
-    [[maybe_unused]] const auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p] = PhaseReport{};
-    EXPECT_EQ(listed<PhaseReport>(), 16U);
+    [[maybe_unused]] const auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r] =
+        PhaseReport{};
+    EXPECT_EQ(listed<PhaseReport>(), 18U);
+  }
+  {
+    [[maybe_unused]] const auto& [a, b, c, d, e] = ScheduledStep{};
+    EXPECT_EQ(listed<ScheduledStep>(), 5U);
+  }
+  {
+    [[maybe_unused]] const auto& [a, b, c] = ScheduleTable{};
+    EXPECT_EQ(listed<ScheduleTable>(), 3U);
+  }
+  {
+    [[maybe_unused]] const auto& [a, b, c, d, e, f, g, h] = RateSearch{};
+    EXPECT_EQ(listed<RateSearch>(), 8U);
   }
   {
     [[maybe_unused]] const auto& [a, b] = SplitFigures{};
@@ -201,7 +214,12 @@ TEST(RunFiles, KeepNamesAndOrderOfTheirKeys) {
   EXPECT_EQ(keys(json["phases"][0]),
             "name epochs seconds samples_per_s consumed_bytes data_bytes peak_bytes micro_batch "
             "overflows restored_epoch reclaimed_bytes residual_bytes fragmented_bytes "
-            "allocator_retries leaks planned_peak_bytes ");
+            "allocator_retries leaks planned_peak_bytes lr_find schedule ");
+  EXPECT_EQ(keys(json["phases"][0]["lr_find"]),
+            "lr suggestion valley steepest minimum steps stopped_early seconds ");
+  EXPECT_EQ(keys(json["phases"][0]["schedule"]), "steps relative points ");
+  EXPECT_EQ(keys(json["phases"][0]["schedule"]["points"][0]),
+            "step first_lr last_lr momentum weight_decay ");
   EXPECT_EQ(keys(json["phases"][0]["epochs"][0]),
             "epoch train_loss valid_loss metrics seconds samples ");
   EXPECT_EQ(keys(json["phases"][0]["leaks"][0]),

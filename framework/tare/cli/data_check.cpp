@@ -66,8 +66,11 @@ std::string text_of(const PictureCheck& check, size_t width) {
             '\n';
   text += format_count(check.pictures) + " pictures";
   if (check.pictures > 0) text += ": " + counts(check.formats) + "; " + counts(check.channels);
-  return text + "\n" + format_count(static_cast<int64_t>(check.problems.size())) + " errors, " +
-         format_count(static_cast<int64_t>(check.warnings.size())) + " warnings\n";
+  const auto counted = [](size_t count, const std::string& what) {
+    return format_count(static_cast<int64_t>(count)) + ' ' + what + (count == 1 ? "" : "s");
+  };
+  return text + "\n" + counted(check.problems.size(), "error") + ", " +
+         counted(check.warnings.size(), "warning") + '\n';
 }
 
 std::string json_of(const PictureCheck& check, const std::string& folder) {
