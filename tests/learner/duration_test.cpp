@@ -16,7 +16,7 @@ constexpr int64_t kInEpoch = 6;
 
 /// Throws at a step.
 struct FailAt final : Callback {
-  explicit FailAt(int64_t step) : step(step) {}
+  explicit FailAt(int64_t at) : step(at) {}
   [[nodiscard]] std::string name() const override { return "fail_at"; }
   Action after_batch(FitContext& c) override {
     if (c.step == step) throw std::runtime_error("failed");

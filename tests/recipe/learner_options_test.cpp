@@ -53,33 +53,36 @@ TEST(LearnerOptionsOfARecipe, EveryOptionIsAKeyOrHasAReason) {
   RecipeOptions recipe;
   auto& [loss, metrics, device, batch, micro_batch, recompute, offload, precision, kernels,
          step_in_backward, frozen_weights, optimizer, clip, optimizer_factory, optimizers, seed,
-         workers, shuffle, drop_last, stop_on_nan, folder, callbacks, task, progress] =
-      recipe.learner;
+         workers, shuffle, sampling, sample_weights, drop_last, stop_on_nan, folder, callbacks,
+         task, progress] = recipe.learner;
   const std::string function = "holds functions", hidden = "a recipe has a key of its own for it";
-  const std::vector<Option> options{{&loss},
-                                    {&metrics},
-                                    {&device},
-                                    {&batch, "", hidden + ", which may be unset"},
-                                    {&micro_batch},
-                                    {&recompute},
-                                    {&offload},
-                                    {&precision},
-                                    {&kernels},
-                                    {&step_in_backward},
-                                    {&frozen_weights},
-                                    {&optimizer},
-                                    {&clip},
-                                    {&optimizer_factory, function, function},
-                                    {&optimizers, function, function},
-                                    {&seed},
-                                    {&workers},
-                                    {&shuffle},
-                                    {&drop_last},
-                                    {&stop_on_nan},
-                                    {&folder, "", hidden + ": the folder of all runs"},
-                                    {&callbacks, function, hidden + ", with names"},
-                                    {&task, function, function},
-                                    {&progress, "", "the run prints the table to its own stream"}};
+  const std::vector<Option> options{
+      {&loss},
+      {&metrics},
+      {&device},
+      {&batch, "", hidden + ", which may be unset"},
+      {&micro_batch},
+      {&recompute},
+      {&offload},
+      {&precision},
+      {&kernels},
+      {&step_in_backward},
+      {&frozen_weights},
+      {&optimizer},
+      {&clip},
+      {&optimizer_factory, function, function},
+      {&optimizers, function, function},
+      {&seed},
+      {&workers},
+      {&shuffle},
+      {&sampling},
+      {&sample_weights, "are of single samples", "are of single samples"},
+      {&drop_last},
+      {&stop_on_nan},
+      {&folder, "", hidden + ": the folder of all runs"},
+      {&callbacks, function, hidden + ", with names"},
+      {&task, function, function},
+      {&progress, "", "the run prints the table to its own stream"}};
   const auto in_file = values_of(recipe.learner), in_recipe = values_of(recipe);
   for (size_t i = 0; i < options.size(); ++i) {
     const Option& option = options[i];
@@ -107,6 +110,7 @@ TEST(LearnerOptionsOfARecipe, HaveTheValueOfEveryKey) {
       {"workers", "3"},
       {"drop_last", "true"},
       {"shuffle", "false"},
+      {"sampling", "balanced"},
       {"stop_on_nan", "false"},
       {"folder", "elsewhere"}};
   std::set<std::string> common;

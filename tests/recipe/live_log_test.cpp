@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 
 /// Reads the file behind each batch.
 struct Reader final : Callback {
-  explicit Reader(fs::path folder) : folder(std::move(folder)) {}
+  explicit Reader(fs::path place) : folder(std::move(place)) {}
   [[nodiscard]] std::string name() const override { return "reader"; }
   Action after_batch(FitContext&) override {
     if (const auto live = report::read_live(folder)) seen.push_back(*live);
