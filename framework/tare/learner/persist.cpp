@@ -78,7 +78,9 @@ checkpoint::Match check_fits(const checkpoint::Loaded& loaded, const TrainState&
     throw FormatError("learner.load", path, "model",
                       match.str() + "; strict = false takes what fits, of the optimizer too");
   }
-  if (options.with_opt && state.plan && state.plan->rates.size() != model.layer_groups().size()) {
+  // A fit that was interrupted while its rate was searched has none yet.
+  const bool has_rates = options.with_opt && state.plan && !state.plan->search;
+  if (has_rates && state.plan->rates.size() != model.layer_groups().size()) {
     throw FormatError("learner.load", path, "state.fit.rates",
                       "is for another number of layer groups");
   }

@@ -42,7 +42,7 @@ void flatten(const config::Node& node, const std::string& path, Settings& into) 
     for (size_t i = 0; i < node.items.size(); ++i)
       flatten(node.items[i], path + '.' + std::to_string(i), into);
   } else {
-    into[path] = config::flow_text(node);
+    into[path] = node.kind == config::Kind::scalar ? node.text : config::flow_text(node);
   }
 }
 
