@@ -31,7 +31,7 @@ Model model_of(int64_t classes, const std::string& weights = {}) {
       "resnet9", {.classes = classes, .sample_shape = {1, 28, 28}, .weights = weights, .width = 8});
 }
 
-Transforms transforms() { return {Normalise{.mean = {0.13}, .std = {0.31}}, Shift{.pixels = 2}}; }
+Transforms seen_as() { return {Normalise{.mean = {0.13}, .std = {0.31}}, Shift{.pixels = 2}}; }
 
 /// Every picture in each of the four turns, which is its label.
 DatasetPtr turned(const at::Tensor& pictures) {
@@ -40,7 +40,7 @@ DatasetPtr turned(const at::Tensor& pictures) {
     all.push_back(torch::rot90(pictures, turn, {2, 3}));
     labels.push_back(torch::full({pictures.size(0)}, turn, torch::kLong));
   }
-  return transformed(tensor_dataset(torch::cat(all), torch::cat(labels)), transforms());
+  return transformed(tensor_dataset(torch::cat(all), torch::cat(labels)), seen_as());
 }
 
 /// Fine-tunes on few labels: the head first, then all layers. Returns the accuracy.
@@ -68,8 +68,8 @@ int main(int argc, char** argv) try {
   const Splits labelled{
       .train = transformed(tensor_dataset(pictures.input().index_select(0, torch::tensor(few)),
                                           pictures.target().index_select(0, torch::tensor(few))),
-                           transforms()),
-      .valid = transformed(halves.valid, transforms())};
+                           seen_as()),
+      .valid = transformed(halves.valid, seen_as())};
   std::cout << "from scratch: accuracy " << fine_tuned(labelled, "scratch", model_of(10)) << '\n'
             << "pre-trained: accuracy "
             << fine_tuned(labelled, "tuned", model_of(10, "runs/self_supervised/pretext.tare"))
