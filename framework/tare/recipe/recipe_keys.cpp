@@ -122,6 +122,7 @@ const std::map<std::string, std::string>& examples() {
       {"shape", "[28, 28]"},
       {"weights", "base.safetensors"},
       {"hidden", "[256, 128]"},
+      {"prompt", "Once"},
       {"width", "16"},
       {"layers", "4"},
       {"heads", "4"},
