@@ -47,6 +47,7 @@ const std::vector<Command>& commands() {
       {.text = "tare validate mine.yaml batch=256", .prints = "mine.yaml is valid: 5 phases"},
       {.text = "tare new my_project", .prints = "made the project my_project"},
       {.text = "tare new", .excluded = "a name, not a command"},
+      {.text = "tare new DIR", .excluded = "it is done as tare new my_project"},
       {.text = "tare explain phases.lr", .prints = "peak rate"},
       {.text = "tare completion bash", .prints = "complete -F _tare tare"},
       {.text = "tare plan", .excluded = "a name, not a command"},

@@ -86,7 +86,7 @@ TEST(Pages, CommandsAndTheirOptionsExist) {
     for (const Block& block : page.blocks)
       for (auto& line : matches(block.text, "\\$ ([^\n]*)")) candidates.push_back(line);
     for (const auto& text : candidates) {
-      for (const auto& command : matches(text, "^tare ([a-z]+)")) {
+      for (const auto& command : matches(text, "^tare ([a-z]+(?:-[a-z]+)*)")) {
         ++commands;
         const std::string help = help_of(command);
         EXPECT_THAT(help, HasSubstr("Usage: tare " + command)) << page.name << ": " << text;

@@ -57,8 +57,8 @@ struct MicroBatchChange {
   std::string reason{};      ///< of the refusal; empty: memory for more is free again
 };
 
-/// Bounds the epochs of a fit, so that its steps can be counted. A fit that the clock alone ends has
-/// as many.
+/// Bounds the epochs of a fit, so that its steps can be counted. A fit that the clock alone ends
+/// has as many.
 inline constexpr int64_t kMostEpochs = 1'000'000'000;
 
 /// Describes the state of a fit to a callback. Validation has no events for single batches. Tensors

@@ -35,8 +35,6 @@ SampleText::SampleText(SampleTextOptions options) : options_(std::move(options))
 }
 
 Action SampleText::before_fit(FitContext& context) {
-  if (options_.prompt.empty())
-    throw ConfigError("sample_text", "prompt", "must not be empty", "at least one character", "");
   const DatasetPtr data = context.learner.training_data();
   const at::Tensor input = data ? data->first_sample().input() : at::Tensor();
   if (!input.defined() || input.dim() != 2 || input.is_floating_point())
@@ -44,7 +42,8 @@ Action SampleText::before_fit(FitContext& context) {
                       "the data are no texts: a sample of them is no list of whole numbers");
   labels_ = data->labels();
   context_ = input.size(1);
-  prompt_ = tokens_of(options_.prompt, labels_, "sample_text");
+  prompt_ = options_.prompt.empty() ? std::vector<int64_t>{0}
+                                    : tokens_of(options_.prompt, labels_, "sample_text");
   return Action::proceed;
 }
 

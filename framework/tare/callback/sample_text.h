@@ -12,7 +12,8 @@ namespace tare {
 
 /// Configures SampleText.
 struct SampleTextOptions {
-  std::string prompt = "\n";  ///< that each text continues; its characters are in the vocabulary
+  /// The text that each one continues, of characters in the vocabulary; empty: the first of them.
+  std::string prompt{};
   int64_t every = 1;          ///< epochs between two texts, >= 1
   GenerateOptions generate{.temperature = 0.8};  ///< of the text
 };
@@ -22,7 +23,7 @@ void visit_fields(auto& visit, SampleTextOptions& o) {
   visit_fields(visit, o.generate);
 }
 
-/// After an epoch, lets the model continue a prompt, logs the text, and writes it into the file
+/// Lets the model continue a prompt after an epoch, logs the text, and writes it into the file
 /// samples/epoch-N.txt of the Learner's folder. Tokens are characters by the labels of the training
 /// data or, without labels, bytes. Changes neither weights, mode nor random generators. A text that
 /// cannot be written is logged as a warning, and training continues. Throws ConfigError before the

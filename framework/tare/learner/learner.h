@@ -58,8 +58,8 @@ class Learner final : public Accountable, private LearnerView {
   FitResult fit(const Duration& duration, FitOptions options = {});
   /// Calls fit() with fastai's one-cycle schedule of learning rate and momentum.
   FitResult fit_one_cycle(int64_t epochs, OneCycleOptions options = {});
-  /// Fine-tunes as fastai does: trains the last layer group alone for `frozen_epochs`, then all of
-  /// them for `epochs`, with half of the rate, and a hundredth of that half for the first layer
+  /// Trains as fastai's fine_tune() does: the last layer group alone for `frozen_epochs`, then all
+  /// of them for `epochs`, with half of the rate, and a hundredth of that half for the first layer
   /// group. Both fits are one-cycle fits; after an interrupt in the first one the second is not
   /// begun. Throws as freeze() and fit().
   FineTuneResult fine_tune(int64_t epochs, FineTuneOptions options = {});

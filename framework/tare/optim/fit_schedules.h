@@ -60,7 +60,7 @@ struct GroupBase {
 class FitSchedules {
  public:
   FitSchedules(const Schedule& rate, const HyperSchedules& others);
-  /// The values of one step: factors, or for one_cycle the momentum itself; unset: it stays.
+  /// Holds the values of one step: factors, or for one_cycle the momentum itself; unset: it stays.
   struct Step {
     double rate = 1;
     std::optional<double> one_cycle_momentum{}, momentum{}, weight_decay{};

@@ -18,7 +18,7 @@ using Points = std::span<const LrFindPoint>;
 constexpr double kDecay = 0.98, kDiverged = 4;
 constexpr size_t kSkippedPart = 10, kSkippedEnd = 5, kFewest = 3;
 
-/// Leaves out the points that fastai leaves out, unless too few would remain.
+/// Skips the points that fastai skips, unless too few would remain.
 Points trimmed(const LrFindResult& result) {
   const Points all = result.points;
   const size_t first = static_cast<size_t>(result.steps) / kSkippedPart;

@@ -41,9 +41,8 @@ struct LrFindPoint {
   double smoothed = 0;  ///< the losses so far with a decay of 0.98, corrected for their number
 };
 
-/// Holds what a search has found. The suggestions are fastai's; they leave out the points of the
-/// first tenth of the steps and the last five, if others remain, and are unset where the loss never
-/// falls.
+/// Holds what a search has found. The suggestions are fastai's; they skip the points of the first
+/// tenth of the steps and the last five, if others remain, and are unset where the loss never falls.
 struct LrFindResult {
   std::vector<LrFindPoint> points{};  ///< in order; the losses are finite
   int64_t steps = 0;                  ///< that were asked for

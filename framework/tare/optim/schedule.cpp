@@ -9,7 +9,6 @@
 
 #include "tare/base/error.h"
 #include "tare/config/scalar.h"
-#include "tare/optim/schedule_kinds.h"
 
 namespace tare {
 namespace {

@@ -105,7 +105,7 @@ struct Schedule {
   double warmup = 0;        ///< share of the steps, in [0, 1), of a linear rise from near 0 to 1
   double final_factor = 0;  ///< where linear, cosine, exponential, polynomial and wsd end, [0, 1]
   OneCycle one_cycle{};     ///< the curve of the kind `one_cycle`
-  /// Those of the kind's own, such as `{config::to_node(StepSchedule{.gamma = 0.5})}`.
+  /// Holds the options of the kind's own, such as `{config::to_node(StepSchedule{.gamma = 0.5})}`.
   config::OwnOptions options{};
 
   bool operator==(const Schedule&) const = default;
@@ -142,5 +142,8 @@ class MadeSchedule {
   std::optional<OneCycle> one_cycle_;  // of that kind
   ScheduleCurve curve_;                // empty: constant, or one_cycle
 };
+
+/// Whether a kind of Tare's ends at Schedule::final_factor; true for a kind of a program.
+[[nodiscard]] bool has_final_factor(const std::string& kind);
 
 }  // namespace tare

@@ -78,7 +78,5 @@ struct SequenceSchedule {
 };
 void visit_fields(auto& visit, SequenceSchedule& o) { visit("parts", o.parts); }
 
-/// Whether a kind of Tare's ends at Schedule::final_factor; true for a kind of a program.
-[[nodiscard]] bool has_final_factor(const std::string& kind);
 
 }  // namespace tare

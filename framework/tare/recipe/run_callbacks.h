@@ -46,7 +46,8 @@ class SmallestMicroBatch final : public Callback {
 /// Prints what the search for the rate of a phase has found, and writes its curve.
 class FoundRate final : public Callback {
  public:
-  /// `file`: the table of the curve, in the run's folder; empty: none. `print` gets the result.
+  /// Writes the table of the curve to `file` in the run's folder, or, where `file` is empty, no
+  /// table. `print` gets the result.
   FoundRate(std::filesystem::path file, std::function<void(const LrFindResult&)> print)
       : file_(std::move(file)), print_(std::move(print)) {}
   [[nodiscard]] std::string name() const override { return "found_rate"; }

@@ -5,9 +5,9 @@
 #include <cmath>
 
 #include "tare/base/error.h"
+#include "tare/callback/callback.h"
 #include "tare/config/scalar.h"
-#include "tare/optim/schedule.h"
-#include "tare/train/options.h"
+#include "tare/optim/fit_schedules.h"
 #include "tare/train/train_state.h"
 
 namespace tare {

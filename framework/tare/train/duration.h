@@ -20,8 +20,8 @@ struct Duration {
   /// Batches: each is an optimizer step, unless its gradients overflow or a callback skips it.
   int64_t steps = 0;
   int64_t samples = 0;  ///< counted again in each epoch; the batch that reaches them is the last
-  /// Of training and validation, also those before a resume. A fit ends after the batch in which
-  /// they are over.
+  /// Bounds training and validation, with what was before a resume. A fit ends after the batch in
+  /// which the minutes are over.
   double minutes = 0;
   bool operator==(const Duration&) const = default;
 };
