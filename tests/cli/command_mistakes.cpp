@@ -308,8 +308,9 @@ std::vector<Mistake> mistakes_in_data() {
                     {"valid leaves a part without samples"}),
       override_with("NoTrainingPart", "data={name: generated_digits, count: 60, train: 0}",
                     {"data.train leaves no training split"}),
-      override_with("EmptyImageFolder", "data={name: image_folder, folder: .}",
-                    {"command line: data.folder has no subfolder and no PNG, JPEG or WebP file, got ."}),
+      override_with(
+          "EmptyImageFolder", "data={name: image_folder, folder: .}",
+          {"command line: data.folder has no subfolder and no PNG, JPEG or WebP file, got ."}),
       {.name = "MissingImageFolder",
        .arguments = {"run", "tiny.yaml", "data={name: image_folder, folder: absent}"},
        .pieces =

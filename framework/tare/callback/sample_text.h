@@ -14,7 +14,7 @@ namespace tare {
 struct SampleTextOptions {
   /// The text that each one continues, of characters in the vocabulary; empty: the first of them.
   std::string prompt{};
-  int64_t every = 1;          ///< epochs between two texts, >= 1
+  int64_t every = 1;                             ///< epochs between two texts, >= 1
   GenerateOptions generate{.temperature = 0.8};  ///< of the text
 };
 void visit_fields(auto& visit, SampleTextOptions& o) {

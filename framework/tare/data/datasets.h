@@ -31,7 +31,7 @@ struct DataOptions {
   std::string file{};       ///< text: the file
   int64_t context = 0;      ///< text: tokens of a sample; 0: 128
   std::string tokenizer{};  ///< text: characters (default) | bytes
-  int64_t length = 0;  ///< text_folder: bytes of a text that are read; 0: all
+  int64_t length = 0;       ///< text_folder: bytes of a text that are read; 0: all
   /// text_folder: joins texts, see collates::registry(); unset: `pad`.
   std::optional<config::Choice> collate{};
   int64_t channels = 0;  ///< image_folder, tfrecord: 1 grey, 3 RGB, 0: those of the first picture

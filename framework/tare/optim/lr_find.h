@@ -42,7 +42,8 @@ struct LrFindPoint {
 };
 
 /// Holds what a search has found. The suggestions are fastai's; they skip the points of the first
-/// tenth of the steps and the last five, if others remain, and are unset where the loss never falls.
+/// tenth of the steps and the last five, if others remain, and are unset where the loss never
+/// falls.
 struct LrFindResult {
   std::vector<LrFindPoint> points{};  ///< in order; the losses are finite
   int64_t steps = 0;                  ///< that were asked for

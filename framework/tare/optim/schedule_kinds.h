@@ -78,5 +78,4 @@ struct SequenceSchedule {
 };
 void visit_fields(auto& visit, SequenceSchedule& o) { visit("parts", o.parts); }
 
-
 }  // namespace tare

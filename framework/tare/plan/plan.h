@@ -32,20 +32,20 @@ struct PlanSaving {
 
 /// Predicts the memory of a fit. A value. Bytes are allocated ones, as `tare run` measures them.
 struct MemoryPlan {
-  std::string name{};             ///< of the recipe's phase; empty for Learner::plan
-  std::string device{};           ///< planned for
-  int64_t capacity_bytes = 0;     ///< what tensors can take there
-  int64_t batch = 0;              ///< samples per step
-  int64_t start_bytes = 0;        ///< what the plan counts as there before: the model, kept state
-  int64_t peak_bytes = 0;         ///< highest allocated bytes above that
+  std::string name{};          ///< of the recipe's phase; empty for Learner::plan
+  std::string device{};        ///< planned for
+  int64_t capacity_bytes = 0;  ///< what tensors can take there
+  int64_t batch = 0;           ///< samples per step
+  int64_t start_bytes = 0;     ///< what the plan counts as there before: the model, kept state
+  int64_t peak_bytes = 0;      ///< highest allocated bytes above that
   /// Bounds `peak_bytes` from above: equal to it where everything is counted, what the card has
   /// beyond the start where only workspaces of convolutions are not; 0: no bound is known.
   int64_t at_most_bytes = 0;
-  int64_t reserved_bytes = 0;     ///< highest that the allocator holds, the start included
-  CategoryBytes categories{};     ///< of the peak; sums to peak_bytes
-  std::string at{};               ///< where the peak is: "backward, convolution_backward"
-  bool fits = true;               ///< start and peak (CUDA: reserved) within the capacity
-  bool in_micro_batches = false;  ///< does not fit, but is done in micro-batches that do
+  int64_t reserved_bytes = 0;          ///< highest that the allocator holds, the start included
+  CategoryBytes categories{};          ///< of the peak; sums to peak_bytes
+  std::string at{};                    ///< where the peak is: "backward, convolution_backward"
+  bool fits = true;                    ///< start and peak (CUDA: reserved) within the capacity
+  bool in_micro_batches = false;       ///< does not fit, but is done in micro-batches that do
   int64_t micro_batch_peak_bytes = 0;  ///< the peak then
   /// The micro-batch of the validations then; the batch: they fit whole.
   int64_t largest_validation_micro_batch = 0;

@@ -10,8 +10,8 @@
 #include "tare/callback/autosave.h"
 #include "tare/recipe/chosen_callbacks.h"
 #include "tare/recipe/phase_data.h"
-#include "tare/report/live.h"
 #include "tare/recipe/resume.h"
+#include "tare/report/live.h"
 
 namespace tare {
 namespace {

@@ -129,9 +129,9 @@ void visit_fields(auto& visit, RecipeOptions& o) {
   visit.select(o.learner, {"seed", "device"});
   visit("folder", o.folder);
   visit("batch", o.batch, config::at_least(1));
-  visit.select(o.learner,
-               {"micro_batch", "recompute", "offload", "precision", "step_in_backward",
-                "frozen_weights", "kernels", "shuffle", "sampling", "drop_last", "stop_on_nan", "workers"});
+  visit.select(o.learner, {"micro_batch", "recompute", "offload", "precision", "step_in_backward",
+                           "frozen_weights", "kernels", "shuffle", "sampling", "drop_last",
+                           "stop_on_nan", "workers"});
   visit("save_every", o.save_every, config::at_least(0));
   visit("data", o.data);
   visit("model", o.model);
