@@ -47,7 +47,8 @@ std::string man_overview(const std::vector<Command>& commands, const std::string
   std::string pages;
   for (const auto& command : commands) {
     text += man_item(command.name, command.summary + ".");
-    pages += (pages.empty() ? "" : ",\n") + ".BR tare\\-" + man_text(command.name) + " (1)";
+    pages += pages.empty() ? "" : ",\n";
+    pages += ".BR tare\\-" + man_text(command.name) + " (1)";
   }
   return text + exit_status() + ".SH \"SEE ALSO\"\n" + pages + ",\n.BR tare\\-recipe (5)\n";
 }
