@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "tare/base/parts.h"
+#include "tare/base/utf8.h"
 
 namespace tare {
 
@@ -145,27 +146,16 @@ void append_escaped(std::string& out, unsigned char c) {
   }
 }
 
-bool is_continuation(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
-
-/// Returns the length of the UTF-8 character at `i`, or 0 where there is none that may be shown: C1
-/// controls, which terminals obey, the line separators and bidirectional controls, which reorder
-/// what is read, and malformed bytes.
-size_t shown_length(std::string_view text, size_t i) {
-  const auto byte = [&](size_t k) { return static_cast<unsigned char>(text[i + k]); };
+/// Returns the length of the UTF-8 character at the beginning of `text`, or 0 where there is none
+/// that may be shown: C1 controls, which terminals obey, the line separators and bidirectional
+/// controls, which reorder what is read, and malformed bytes.
+size_t shown_length(std::string_view text) {
+  const auto byte = [&](size_t k) { return static_cast<unsigned char>(text[k]); };
   const unsigned char lead = byte(0);
   if (lead < 0x80) return lead >= 0x20 && lead != 0x7F ? 1 : 0;
-  const size_t length = lead >= 0xC2 && lead <= 0xDF   ? 2
-                        : lead >= 0xE0 && lead <= 0xEF ? 3
-                        : lead >= 0xF0 && lead <= 0xF4 ? 4
-                                                       : 0;
-  if (length == 0 || i + length > text.size()) return 0;
-  for (size_t k = 1; k < length; ++k)
-    if (!is_continuation(text[i + k])) return 0;
+  const size_t length = utf8_length(text);
+  if (length == 0) return 0;
   if (lead == 0xC2 && byte(1) < 0xA0) return 0;
-  if (lead == 0xE0 && byte(1) < 0xA0) return 0;
-  if (lead == 0xED && byte(1) >= 0xA0) return 0;
-  if (lead == 0xF0 && byte(1) < 0x90) return 0;
-  if (lead == 0xF4 && byte(1) >= 0x90) return 0;
   if (lead == 0xE2 && byte(1) == 0x80 && byte(2) >= 0xA8 && byte(2) <= 0xAE) return 0;
   if (lead == 0xE2 && byte(1) == 0x81 && byte(2) >= 0xA6 && byte(2) <= 0xA9) return 0;
   return length;
@@ -177,7 +167,7 @@ std::string printable(std::string_view text, size_t limit) {
   std::string out;
   size_t i = 0;
   while (i < text.size()) {
-    const size_t length = shown_length(text, i);
+    const size_t length = shown_length(text.substr(i));
     if (i + std::max<size_t>(length, 1) > limit) return out + "...";
     if (length == 0) {
       append_escaped(out, static_cast<unsigned char>(text[i]));

@@ -13,8 +13,10 @@
 #include "tare/base/content_hash.h"
 #include "tare/base/error.h"
 #include "tare/base/io.h"
+#include "tare/base/utf8.h"
 #include "tare/config/scalar.h"
 #include "tare/data/datasets.h"
+#include "tare/data/gather.h"
 #include "tare/transform/random.h"
 
 namespace tare {
@@ -23,29 +25,11 @@ namespace {
 constexpr int64_t kLimitBytes = int64_t{4} << 30;
 constexpr uint64_t kMove = ~uint64_t{1};  // the number of no sample
 
-/// Returns the bytes of the UTF-8 character at the beginning of `text`; 0: there is none.
-size_t character_bytes(std::string_view text) {
-  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned lead = byte(0);
-  const size_t size = lead < 0x80   ? 1
-                      : lead < 0xc2 ? 0
-                      : lead < 0xe0 ? 2
-                      : lead < 0xf0 ? 3
-                      : lead < 0xf5 ? 4
-                                    : 0;
-  if (size == 0 || size > text.size()) return 0;
-  for (size_t i = 1; i < size; ++i)
-    if ((byte(i) & 0xc0U) != 0x80) return 0;
-  const bool is_overlong = (lead == 0xe0 && byte(1) < 0xa0) || (lead == 0xf0 && byte(1) < 0x90);
-  const bool is_beyond = (lead == 0xed && byte(1) >= 0xa0) || (lead == 0xf4 && byte(1) >= 0x90);
-  return is_overlong || is_beyond ? 0 : size;
-}
-
 /// Calls `take` with each character.
 template <class Take>
 void each_character(std::string_view text, const std::filesystem::path& path, const Take& take) {
   for (size_t at = 0; at < text.size();) {
-    const size_t size = character_bytes(text.substr(at));
+    const size_t size = utf8_length(text.substr(at));
     if (size == 0)
       throw FormatError("data.text", path.string(), "byte " + std::to_string(at),
                         "is no part of a character of UTF-8; tokenizer: bytes takes any file");
@@ -80,6 +64,7 @@ class TokenWindows final : public Dataset {
   void account(Ledger& ledger) const override { ledger.add(Category::other, "tokens", tokens_); }
 
   [[nodiscard]] Batch get(const BatchRequest& request) const override {
+    check_indices(request.indices, size_);
     const auto samples = static_cast<int64_t>(request.indices.size());
     at::Tensor input = at::empty({samples, options_.context}, at::kLong);
     at::Tensor next = at::empty({samples, options_.context}, at::kLong);
@@ -101,9 +86,6 @@ class TokenWindows final : public Dataset {
     const Token* tokens = tokens_.const_data_ptr<Token>();
     int64_t *in = input.mutable_data_ptr<int64_t>(), *out = next.mutable_data_ptr<int64_t>();
     for (const int64_t index : indices) {
-      if (index < 0 || index >= size_)
-        throw ConfigError("data.get", "sample " + std::to_string(index) + " is not in [0, " +
-                                          std::to_string(size_) + ")");
       const Token* first = tokens + index * options_.context + move;
       in = std::copy_n(first, options_.context, in);
       out = std::copy_n(first + 1, options_.context, out);

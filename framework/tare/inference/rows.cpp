@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <map>
 #include <type_traits>
 #include <vector>
 
 #include "tare/base/error.h"
+#include "tare/model/vocabulary.h"
 
 namespace tare {
 namespace {
@@ -97,12 +97,6 @@ bool has_tokens(const BundleManifest& manifest) {
   return manifest.input == "int64" || manifest.input == "int32";
 }
 
-// How many bytes the UTF-8 character has that begins with `lead`; 1 for a byte that begins none.
-size_t character_bytes(char lead) {
-  const auto byte = static_cast<unsigned char>(lead);
-  return byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : byte >= 0xc0 ? 2 : 1;
-}
-
 }  // namespace
 
 at::Tensor parse_numbers(std::string_view line, const BundleManifest& manifest,
@@ -132,21 +126,12 @@ void check_takes_text(const BundleManifest& manifest) {
 at::Tensor parse_text(std::string_view line, const BundleManifest& manifest,
                       const LinePlace& place) {
   check_takes_text(manifest);
-  std::map<std::string_view, int64_t> places;
   const bool sorts_texts = !manifest.model.name.empty() && !takes_tokens(manifest.model);
-  for (size_t i = 0; i < manifest.labels.size() && !sorts_texts; ++i)
-    places.emplace(manifest.labels[i], static_cast<int64_t>(i));
-  std::vector<int64_t> tokens;
-  for (size_t at = 0; at < line.size();) {
-    const size_t bytes = places.empty() ? 1 : character_bytes(line[at]);
-    const std::string_view character = line.substr(at, bytes);
-    at += bytes;
-    const auto found = places.find(character);
-    if (!places.empty() && found == places.end())
-      refuse(place, "has '" + printable(character) + "', which is not a label of the bundle");
-    tokens.push_back(places.empty() ? static_cast<unsigned char>(character.front())
-                                    : found->second);
-  }
+  std::vector<int64_t> tokens = tokens_of(
+      line, sorts_texts ? std::vector<std::string>() : manifest.labels,
+      [&](std::string_view character) {
+        refuse(place, "has '" + printable(character) + "', which is not a label of the bundle");
+      });
   if (tokens.empty()) refuse(place, "is empty");
   const auto longest = static_cast<size_t>(manifest.text_length);
   if (longest > 0 && tokens.size() > longest) tokens.resize(longest);

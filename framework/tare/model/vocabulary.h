@@ -2,15 +2,24 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace tare {
 
+/// Is called with a character that is not a label, or with a byte that is no character of UTF-8.
+/// It throws.
+using RefuseCharacter = std::function<void(std::string_view character)>;
+
 /// Returns the tokens of a text: each character (UTF-8) is the token whose label it is; without
-/// labels each byte is a token. Throws ConfigError, naming `where`, for a character that is not a
-/// label.
+/// labels each byte is a token. Throws what `refuse` throws.
+[[nodiscard]] std::vector<int64_t> tokens_of(std::string_view text,
+                                             const std::vector<std::string>& labels,
+                                             const RefuseCharacter& refuse);
+/// Returns the tokens of a text, as above. Throws ConfigError, naming `where` and the vocabulary,
+/// for a character that is not a label.
 [[nodiscard]] std::vector<int64_t> tokens_of(std::string_view text,
                                              const std::vector<std::string>& labels,
                                              const std::string& where);
