@@ -7,10 +7,10 @@
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
-#include <numeric>
 #include <optional>
 
 #include "tare/base/error.h"
+#include "tare/base/highest.h"
 #include "tare/checkpoint/match.h"
 #include "tare/memory/backend.h"
 #include "tare/model/held_weights.h"
@@ -106,20 +106,6 @@ std::string batch_of(const Pattern& pattern) {
   for (const int64_t size : pattern)
     text += ", " + (size == kAny ? "any size" : std::to_string(size));
   return text + "]";
-}
-
-std::vector<int64_t> most_probable(const std::vector<float>& scores, int64_t top) {
-  std::vector<int64_t> order(scores.size());
-  std::iota(order.begin(), order.end(), 0);
-  const auto count = std::min(order.size(), static_cast<size_t>(std::max<int64_t>(top, 1)));
-  std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(count), order.end(),
-                    [&](int64_t a, int64_t b) {
-                      const float left = scores[static_cast<size_t>(a)],
-                                  right = scores[static_cast<size_t>(b)];
-                      return left > right || (left == right && a < b);
-                    });
-  order.resize(count);
-  return order;
 }
 
 }  // namespace
@@ -275,11 +261,10 @@ std::vector<Prediction> Predictor::classes(const at::Tensor& prediction, int64_t
   const float* data = row.const_data_ptr<float>();
   const std::vector<float> scores(data, data + row.numel());
   std::vector<Prediction> result;
-  for (const int64_t index : most_probable(scores, top)) {
-    const auto at = static_cast<size_t>(index);
-    const auto& labels = manifest().labels;
-    result.push_back({at < labels.size() ? labels[at] : std::to_string(index), index, scores[at]});
-  }
+  const auto& labels = manifest().labels;
+  for (const size_t at : highest(scores, static_cast<size_t>(std::max<int64_t>(top, 1))))
+    result.push_back({at < labels.size() ? labels[at] : std::to_string(at),
+                      static_cast<int64_t>(at), scores[at]});
   return result;
 }
 

@@ -5,10 +5,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <string>
 
 #include "tare/base/error.h"
+#include "tare/base/highest.h"
 #include "tare/transform/random.h"
 
 namespace tare {
@@ -34,22 +34,10 @@ std::vector<double> last_logits(const at::Tensor& output, int64_t time) {
   return {data, data + last.numel()};
 }
 
-/// Returns the classes of the highest logits, those first.
-std::vector<size_t> highest(const std::vector<double>& logits, int64_t top_k) {
-  std::vector<size_t> order(logits.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  const auto count = top_k > 0 ? std::min(order.size(), static_cast<size_t>(top_k)) : order.size();
-  std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(count), order.end(),
-                    [&](size_t a, size_t b) {
-                      return logits[a] > logits[b] || (logits[a] == logits[b] && a < b);
-                    });
-  order.resize(count);
-  return order;
-}
-
 int64_t draw(const std::vector<double>& logits, const GenerateOptions& options, RandomBits& bits) {
-  const auto order = highest(logits, options.temperature == 0 ? 1 : options.top_k);
-  if (options.temperature == 0) return static_cast<int64_t>(order.front());
+  if (options.temperature == 0) return static_cast<int64_t>(highest(logits, 1).front());
+  const auto order =
+      highest(logits, options.top_k > 0 ? static_cast<size_t>(options.top_k) : logits.size());
   std::vector<double> weights;
   double sum = 0;
   for (const size_t token : order) {  // relative to the highest, so that nothing overflows
