@@ -11,8 +11,8 @@
 
 namespace tare {
 
-/// Describes how momentum or weight decay changes over a fit, as a Schedule does of the rate: the
-/// factor is on the value that the optimizer was made with.
+/// Describes how momentum or weight decay changes over a fit, as a Schedule does for the rate: the
+/// factor multiplies the value that the optimizer was made with.
 struct HyperSchedule {
   std::string kind = "constant";  ///< any but one_cycle, see Schedule
   double warmup = 0;              ///< see Schedule

@@ -3,22 +3,18 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numbers>
 #include <string_view>
 #include <utility>
 
 #include "tare/base/error.h"
 #include "tare/config/scalar.h"
+#include "tare/optim/cosine.h"
 
 namespace tare {
 namespace {
 
 // A view compares its length first: both are asked for in each step.
 constexpr std::string_view kConstant = "constant", kOneCycle = "one_cycle";
-
-double cosine(double from, double to, double progress) {
-  return to + (from - to) / 2 * (1 + std::cos(std::numbers::pi * progress));
-}
 
 // Interpolates from `first` to `peak` over the rising steps, then to `last`.
 double two_phases(int64_t step, int64_t total, double share, double first, double peak,
@@ -33,8 +29,8 @@ double two_phases(int64_t step, int64_t total, double share, double first, doubl
   const auto part = [](int64_t of, int64_t all) {
     return static_cast<double>(of) / static_cast<double>(all);
   };
-  if (step < rising) return cosine(first, peak, part(step, rising));
-  return cosine(peak, last, part(step - rising, falling));
+  if (step < rising) return along_cosine(first, peak, part(step, rising));
+  return along_cosine(peak, last, part(step - rising, falling));
 }
 
 /// The mapping of a LearningRate in YAML.

@@ -28,9 +28,8 @@ void visit_fields(auto& visit, LrRange& r) {
 /// Makes a LrRange: `lr_range(1e-5, 1e-3)`.
 [[nodiscard]] inline LrRange lr_range(double from, double to) { return {from, to}; }
 
-/// Holds one rate for all layer groups, a range, or a search that a fit begins with. In YAML
-/// `1e-3`,
-/// `{from: 1e-5, to: 1e-3}`, and `find` or `{find: {steps: 200}}`.
+/// Holds one rate for all layer groups, a range, or a search that a fit begins with. In YAML:
+/// `1e-3`, `{from: 1e-5, to: 1e-3}`, and `find` or `{find: {steps: 200}}`.
 struct LearningRate : std::variant<double, LrRange, LrFindOptions> {
   using std::variant<double, LrRange, LrFindOptions>::variant;
 
@@ -80,7 +79,7 @@ namespace schedules {
 /// Holds the kinds of schedules. A program adds its own curves:
 ///   schedules::registry().add("root", "divides by the root of progress", [] { return curve; });
 /// Options of its own are those of the entry, and a recipe has them under `schedule.options`.
-/// schedule_kinds.h has those of Tare's kinds.
+/// schedule_kinds.h has the options of the built-in kinds.
 using Registry = config::Registry<ScheduleCurve()>;
 [[nodiscard]] Registry& registry();  ///< returns the one registry of the process
 }  // namespace schedules
@@ -143,7 +142,7 @@ class MadeSchedule {
   ScheduleCurve curve_;                // empty: constant, or one_cycle
 };
 
-/// Whether a kind of Tare's ends at Schedule::final_factor; true for a kind of a program.
+/// Whether a built-in kind ends at Schedule::final_factor; true for a kind that a program adds.
 [[nodiscard]] bool has_final_factor(const std::string& kind);
 
 }  // namespace tare

@@ -4,21 +4,17 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <numbers>
 #include <string_view>
 
 #include "tare/base/error.h"
 #include "tare/config/scalar.h"
+#include "tare/optim/cosine.h"
 
 namespace tare {
 namespace {
 
 // A step may lie a rounding error before the share of the steps at which it should act.
 constexpr double kRounding = 1e-9;
-
-double along_cosine(double progress, double end) {
-  return end + (1 - end) / 2 * (1 + std::cos(std::numbers::pi * progress));
-}
 
 double along_line(double progress, double end) { return 1 + (end - 1) * progress; }
 
@@ -30,7 +26,7 @@ ScheduleCurve cosine(const CosineSchedule& o) {
   return [cycles = static_cast<double>(o.cycles)](double progress, double end) {
     const double at = progress * cycles;
     const double cycle = std::min(std::floor(at + kRounding), cycles - 1);
-    return along_cosine(std::max(0.0, at - cycle), end);
+    return along_cosine(1, end, std::max(0.0, at - cycle));
   };
 }
 
@@ -84,7 +80,7 @@ ScheduleCurve wsd(const WsdSchedule& o) {
   if (o.decay <= 0) refuse("decay", "must be above 0", config::number_text(o.decay));
   return [o](double progress, double end) {
     const double part = std::max(0.0, (progress - (1 - o.decay)) / o.decay);
-    if (o.shape == "cosine") return along_cosine(part, end);
+    if (o.shape == "cosine") return along_cosine(1, end, part);
     return along_line(o.shape == "sqrt" ? std::sqrt(part) : part, end);
   };
 }

@@ -1,4 +1,4 @@
-// The options of Tare's kinds of schedules: what stands in `schedule.options` of a recipe.
+// The options of the built-in kinds of schedules, which a recipe gives in `schedule.options`.
 #pragma once
 
 #include <cstdint>
