@@ -17,6 +17,7 @@
 #include "tare/base/io.h"
 #include "tare/checkpoint/safetensors.h"
 #include "tare/data/class_folders.h"
+#include "tare/data/picture_kind.h"
 #include "tare/inference/rows.h"
 #include "tare/transform/image.h"
 #include "tare/transform/picture.h"
@@ -32,7 +33,7 @@ constexpr int64_t kMaxRowsBytes = int64_t{1} << 30;
 
 constexpr std::array<std::string_view, 1> kTextExtensions{".txt"};
 constexpr std::array<std::string_view, 1> kTensorExtensions{".safetensors"};
-constexpr FileKind kPictures{"predict", kImageExtensions, "PNG, JPEG or WebP", "pictures"};
+constexpr FileKind kPictures = picture_files("predict");
 constexpr FileKind kTexts{"predict", kTextExtensions, "text", "texts"};
 constexpr FileKind kTensors{"predict", kTensorExtensions, "safetensors", "samples"};
 

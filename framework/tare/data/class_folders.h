@@ -15,7 +15,8 @@ namespace tare {
 /// Describes the kind of files that a reader takes, with the words of its messages.
 struct FileKind {
   const char* where = "";  ///< the operation, "data.image_folder"
-  /// In lower case, ".png"; files are matched without their case. Static.
+  /// Lists the extensions in lower case, such as ".png"; the case of a file's does not matter. The
+  /// list is static.
   std::span<const std::string_view> extensions{};
   const char* name = "";     ///< "PNG, JPEG or WebP"
   const char* samples = "";  ///< "pictures"

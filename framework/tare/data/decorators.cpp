@@ -179,8 +179,8 @@ class Cached : public Decorator {
     described_ = base_->described();
     text_length_ = base_->text_length();
     const Batch all = get_all(*base_);
-    base_ = std::make_shared<TensorDataset>(all.inputs, all.targets, base_->labels(), std::nullopt,
-                                            Transforms{}, names_of(*base_));
+    base_ = std::make_shared<TensorDataset>(all.inputs, all.targets, base_->labels(), Transforms{},
+                                            names_of(*base_));
   }
   [[nodiscard]] Batch get(const BatchRequest& request) const override {
     return base_->get(request);

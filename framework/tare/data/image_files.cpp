@@ -67,13 +67,9 @@ StreamedImages::Source::Source(ImageFiles given, int64_t cache_bytes)
 StreamedImages::StreamedImages(ImageFiles files, int64_t cache_bytes, at::Tensor targets,
                                std::vector<std::string> labels, Transforms read_with,
                                SampleNames names)
-    : source_(std::make_shared<Source>(std::move(files), cache_bytes)),
-      targets_(std::move(targets)),
-      labels_(std::move(labels)),
-      read_with_(std::move(read_with)),
-      all_(read_with_),
-      sample_shape_(source_->files.shape),
-      names_(std::move(names)) {}
+    : Transformable(files.shape, std::move(labels), std::move(read_with), std::move(names)),
+      source_(std::make_shared<Source>(std::move(files), cache_bytes)),
+      targets_(std::move(targets)) {}
 
 int64_t StreamedImages::size() const { return static_cast<int64_t>(source_->files.files.size()); }
 
@@ -92,27 +88,23 @@ void StreamedImages::fill(const BatchRequest& request, uint8_t* out) const {
 
 Batch StreamedImages::get(const BatchRequest& request) const {
   check_indices(request.indices, size());
-  std::vector<int64_t> shape = source_->files.shape;
+  std::vector<int64_t> shape = raw_shape();
   shape.insert(shape.begin(), static_cast<int64_t>(request.indices.size()));
   at::Tensor input;
-  if (transforms_) {
-    // As for pictures in memory, the transformed batch is the first tensor that is made.
+  if (const Transforms* transforms = applied()) {
+    // The pixels are in plain memory, so that the transformed batch is the first tensor, as it is
+    // where the pictures are in memory.
     const auto pixels = std::make_unique_for_overwrite<uint8_t[]>(
         static_cast<size_t>(c10::multiply_integers(shape)));
     fill(request, pixels.get());
-    const bool random = request.training && transforms_->random();
+    const bool random = request.training && transforms->random();
     const auto seeds = random ? sample_seeds(request) : std::vector<uint64_t>();
-    input = transforms_->apply(at::from_blob(pixels.get(), shape, at::kByte), seeds, random);
+    input = transforms->apply(at::from_blob(pixels.get(), shape, at::kByte), seeds, random);
   } else {
     input = at::empty(shape, at::kByte);
     fill(request, input.mutable_data_ptr<uint8_t>());
   }
   return {input, targets_.defined() ? gather_rows(targets_, request.indices) : at::Tensor()};
-}
-
-std::string StreamedImages::sample_name(int64_t index) const {
-  check_indices({&index, 1}, size());
-  return names_->at(static_cast<size_t>(index));
 }
 
 void StreamedImages::account(Ledger& ledger) const {
@@ -122,9 +114,7 @@ void StreamedImages::account(Ledger& ledger) const {
 
 DatasetPtr StreamedImages::with(const Transforms& more) const {
   auto result = std::make_shared<StreamedImages>(*this);
-  result->transforms_ = joined(transforms_ ? &*transforms_ : nullptr, more);
-  result->all_ = joined(&read_with_, *result->transforms_);
-  result->sample_shape_ = result->transforms_->output_shape(source_->files.shape);
+  result->add(more);
   return result;
 }
 

@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,7 +36,7 @@ int64_t decode_sample(const ImageFiles& files, int64_t sample, uint8_t* out);
 void warn_of_converted(const ImageFiles& files, int64_t count);
 
 /// Gives pictures that are decoded by the thread that asks for them, and some of them from a cache.
-/// What get() allocates as tensors does not depend on the cache.
+/// The cache does not change which tensors get() allocates.
 class StreamedImages final : public Transformable {
  public:
   /// Keeps decoded samples of at most `cache_bytes`; 0: none. `targets`: int64 [files] or
@@ -46,19 +45,13 @@ class StreamedImages final : public Transformable {
                  std::vector<std::string> labels, Transforms read_with, SampleNames names);
   [[nodiscard]] int64_t size() const override;
   [[nodiscard]] Batch get(const BatchRequest& request) const override;
-  [[nodiscard]] std::vector<int64_t> sample_shape() const override { return sample_shape_; }
-  [[nodiscard]] std::string sample_name(int64_t index) const override;
-  [[nodiscard]] std::vector<std::string> labels() const override { return labels_; }
-  [[nodiscard]] const Transforms* transforms() const override {
-    return transforms_ || !read_with_.steps().empty() ? &all_ : nullptr;
-  }
   [[nodiscard]] at::Tensor targets() const override { return targets_; }
   void account(Ledger& ledger) const override;
   void clear_cache() const override { source_->cache.clear(); }
   [[nodiscard]] DatasetPtr with(const Transforms& more) const override;
 
  private:
-  // What data sets of the same files with other transforms share.
+  // Data sets of the same files with other transforms share one.
   struct Source {
     ImageFiles files;
     int64_t sample_bytes;
@@ -70,11 +63,6 @@ class StreamedImages final : public Transformable {
 
   std::shared_ptr<Source> source_;
   at::Tensor targets_;
-  std::vector<std::string> labels_;
-  std::optional<Transforms> transforms_;  // that get() applies
-  Transforms read_with_, all_;            // all_: read_with_, then transforms_
-  std::vector<int64_t> sample_shape_;
-  SampleNames names_;
 };
 
 }  // namespace tare

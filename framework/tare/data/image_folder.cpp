@@ -47,7 +47,7 @@ int64_t pictures_of(const std::vector<Part>& parts) {
   return count;
 }
 
-/// The shape of all samples: that of the first file, but for what the options say.
+/// Returns the shape of all samples: the shape of the first file, but for what the options say.
 std::vector<int64_t> shape_of(const fs::path& first, const ImageFolderOptions& o) {
   const Picture picture = read_picture(first, o.channels);
   if (o.height > 0) return {picture.channels, o.height, o.width};
@@ -95,10 +95,10 @@ std::vector<DatasetPtr> read(const fs::path& folder, std::vector<Part> parts,
     if (fits && !o.cache_bytes) {
       const Batch all(read_all(files), targets);
       sets.push_back(std::make_shared<TensorDataset>(all.inputs, all.targets, part.listing.labels,
-                                                     std::nullopt, read_with, names));
+                                                     read_with, names));
       continue;
     }
-    // By whole samples, so that a part of few pictures gets its share too.
+    // The share is counted in whole samples, so that a part of few pictures gets one too.
     const int64_t kept = std::min(o.cache_bytes.value_or(0) / sample, count) * own / count;
     sets.push_back(std::make_shared<StreamedImages>(std::move(files), kept * sample, targets,
                                                     part.listing.labels, read_with, names));

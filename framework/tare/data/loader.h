@@ -36,9 +36,8 @@ void pin(Batch& batch);
 /// and destroys it.
 class Loader {
  public:
-  /// Throws ConfigError for null or empty data, an option out of range, weights as check_weights(),
-  /// and drop_last with fewer
-  /// samples than a batch.
+  /// Throws ConfigError for null or empty data, for an option out of range, for weights that
+  /// check_weights() refuses, and for drop_last with fewer samples than a batch.
   Loader(DatasetPtr data, const LoaderOptions& options);
   ~Loader();
   Loader(const Loader&) = delete;

@@ -25,7 +25,7 @@ LengthRange range_of(std::vector<int64_t> lengths) {
   return {lengths.front(), lengths[(lengths.size() - 1) / 2], lengths.back()};
 }
 
-/// The message of an error about a file, without the operation and the path in front of it.
+/// Returns the message of an error about a file without the operation and the path in front of it.
 std::string reason(const std::string& message, const fs::path& file) {
   const std::string path = file.string() + ": ";
   const size_t at = message.find(path);

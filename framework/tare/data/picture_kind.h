@@ -6,10 +6,15 @@
 
 namespace tare {
 
-/// Describes the files of pictures.
-inline constexpr FileKind kPictures{.where = "data.image_folder",
-                                    .extensions = kImageExtensions,
-                                    .name = "PNG, JPEG or WebP",
-                                    .samples = "pictures"};
+/// Describes the files of pictures to the operation `where`.
+[[nodiscard]] constexpr FileKind picture_files(const char* where) {
+  return {.where = where,
+          .extensions = kImageExtensions,
+          .name = "PNG, JPEG or WebP",
+          .samples = "pictures"};
+}
+
+/// Describes them to image_folder().
+inline constexpr FileKind kPictures = picture_files("data.image_folder");
 
 }  // namespace tare

@@ -44,66 +44,79 @@ NamedTensors checked(const NamedTensors& inputs, const NamedTensors& targets) {
 
 }  // namespace
 
-TensorDataset::TensorDataset(const NamedTensors& inputs, const NamedTensors& targets,
-                             std::vector<std::string> labels, std::optional<Transforms> transforms,
+Transformable::Transformable(std::vector<int64_t> raw_shape, std::vector<std::string> labels,
                              Transforms read_with, SampleNames names)
-    : labels_(std::move(labels)),
-      transforms_(std::move(transforms)),
+    : raw_shape_(std::move(raw_shape)),
+      sample_shape_(raw_shape_),
+      labels_(std::move(labels)),
       read_with_(std::move(read_with)),
-      all_(joined(&read_with_, transforms_.value_or(Transforms{}))),
-      names_(std::move(names)) {
-  inputs_ = checked(inputs, targets);
-  targets_.assign(inputs_.begin() + static_cast<std::ptrdiff_t>(inputs.size()), inputs_.end());
-  inputs_.resize(inputs.size());
-  sample_shape_ = raw_input().sizes().slice(1).vec();
-  if (transforms_) {
-    sample_shape_ = transforms_->output_shape(sample_shape_);
-    for (const auto& [name, target] : targets_)
-      transforms_->check_targets_move(name, target.sizes(), raw_input().sizes());
-  }
-  if (!labels_.empty() && !targets_.empty() && targets_.front().tensor.scalar_type() == at::kLong)
-    check_labels(targets_.front().tensor, static_cast<int64_t>(labels_.size()));
+      all_(read_with_),
+      names_(std::move(names)) {}
+
+std::string Transformable::sample_name(int64_t index) const {
+  check_indices({&index, 1}, size());
+  return names_ ? names_->at(static_cast<size_t>(index)) : std::string();
+}
+
+void Transformable::add(const Transforms& more) {
+  transforms_ = joined(applied(), more);
+  all_ = joined(&read_with_, *transforms_);
+  sample_shape_ = transforms_->output_shape(raw_shape_);
+}
+
+TensorDataset::TensorDataset(const NamedTensors& inputs, const NamedTensors& targets,
+                             std::vector<std::string> labels, Transforms read_with,
+                             SampleNames names)
+    : TensorDataset(checked(inputs, targets), inputs.size(), std::move(labels),
+                    std::move(read_with), std::move(names)) {}
+
+TensorDataset::TensorDataset(const NamedTensors& all, size_t inputs,
+                             std::vector<std::string> labels, Transforms read_with,
+                             SampleNames names)
+    : Transformable(all.front().tensor.sizes().slice(1).vec(), std::move(labels),
+                    std::move(read_with), std::move(names)) {
+  const auto first_target = all.begin() + static_cast<std::ptrdiff_t>(inputs);
+  inputs_.assign(all.begin(), first_target);
+  targets_.assign(first_target, all.end());
+  const auto count = static_cast<int64_t>(this->labels().size());
+  if (count > 0 && !targets_.empty() && targets_.front().tensor.scalar_type() == at::kLong)
+    check_labels(targets_.front().tensor, count);
 }
 
 // Gather and transforms are one pass.
 at::Tensor TensorDataset::gathered(size_t input, const BatchRequest& request, bool random) const {
   const at::Tensor& rows = inputs_[input].tensor;
-  if (!transforms_ || (input > 0 && rows.dim() != 4)) return gather_rows(rows, request.indices);
+  if (!applied() || (input > 0 && rows.dim() != 4)) return gather_rows(rows, request.indices);
   const auto seeds = random ? sample_seeds(request, input) : std::vector<uint64_t>();
-  return transforms_->apply_rows(rows, request.indices, seeds, random);
+  return applied()->apply_rows(rows, request.indices, seeds, random);
 }
 
 // Whether a target is an image, which moves with the first input.
 bool TensorDataset::moves(const at::Tensor& target) const {
-  return transforms_ && Transforms::are_images(target.sizes(), raw_input().sizes());
+  return applied() && Transforms::are_images(target.sizes(), raw_input().sizes());
 }
 
 Batch TensorDataset::get(const BatchRequest& request) const {
   check_indices(request.indices, size());
   Batch batch;
-  const bool random = request.training && transforms_ && transforms_->random();
+  const bool random = request.training && applied() && applied()->random();
   for (size_t i = 0; i < inputs_.size(); ++i)
     batch.inputs.push_back({inputs_[i].name, gathered(i, request, random)});
   for (const auto& [name, rows] : targets_) {
     at::Tensor target = gather_rows(rows, request.indices);
     if (moves(rows)) {
       const auto seeds = random ? sample_seeds(request) : std::vector<uint64_t>();
-      target = transforms_->apply_to_targets(target, seeds, random);
+      target = applied()->apply_to_targets(target, seeds, random);
     }
     batch.targets.push_back({name, std::move(target)});
   }
   return batch;
 }
 
-std::string TensorDataset::sample_name(int64_t index) const {
-  check_indices({&index, 1}, size());
-  return names_ ? names_->at(static_cast<size_t>(index)) : std::string();
-}
-
 at::Tensor TensorDataset::targets() const {
   if (targets_.empty()) return {};
   const at::Tensor& first = targets_.front().tensor;
-  return moves(first) ? transforms_->apply_to_targets(first, {}, false) : first;
+  return moves(first) ? applied()->apply_to_targets(first, {}, false) : first;
 }
 
 std::string TensorDataset::content() const { return hash_of(Batch{inputs_, targets_}); }
@@ -114,9 +127,11 @@ void TensorDataset::account(Ledger& ledger) const {
 }
 
 DatasetPtr TensorDataset::with(const Transforms& more) const {
-  return std::make_shared<TensorDataset>(inputs_, targets_, labels_,
-                                         joined(transforms_ ? &*transforms_ : nullptr, more),
-                                         read_with_, names_);
+  auto result = std::make_shared<TensorDataset>(*this);
+  result->add(more);
+  for (const auto& [name, target] : targets_)
+    result->applied()->check_targets_move(name, target.sizes(), raw_input().sizes());
+  return result;
 }
 
 DatasetPtr tensor_dataset(const at::Tensor& input, const at::Tensor& target,
@@ -127,7 +142,7 @@ DatasetPtr tensor_dataset(const at::Tensor& input, const at::Tensor& target,
 
 DatasetPtr tensor_dataset(const NamedTensors& inputs, const NamedTensors& targets,
                           std::vector<std::string> labels) {
-  return std::make_shared<TensorDataset>(inputs, targets, std::move(labels), std::nullopt);
+  return std::make_shared<TensorDataset>(inputs, targets, std::move(labels));
 }
 
 }  // namespace tare

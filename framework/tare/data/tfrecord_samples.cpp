@@ -192,10 +192,9 @@ std::vector<DatasetPtr> tfrecord_samples(const std::vector<std::vector<fs::path>
     read_with = Transforms{Resize{.height = options.size, .width = options.size, .round = true}};
   std::vector<DatasetPtr> sets;
   for (const Batch& part : read_parts)
-    sets.push_back(part.input().defined()
-                       ? std::make_shared<TensorDataset>(part.inputs, part.targets, names,
-                                                         std::nullopt, read_with)
-                       : nullptr);
+    sets.push_back(part.input().defined() ? std::make_shared<TensorDataset>(
+                                                part.inputs, part.targets, names, read_with)
+                                          : nullptr);
   return sets;
 }
 
