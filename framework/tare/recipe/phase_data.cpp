@@ -151,10 +151,29 @@ Duration duration_of(const PhaseOptions& phase) {
   return phase.duration.value_or(Duration{.epochs = phase.epochs});
 }
 
+namespace {
+
+SampleOrder order_of(const RecipeOptions& recipe, const PhaseOptions& phase,
+                     const DataFacts& data) {
+  return {.batch = batch_of(recipe, phase, data),
+          .samples = data.training_samples,
+          .drop_last = recipe.learner.drop_last.value_or(false)};
+}
+
+}  // namespace
+
 FitLength length_of(const RecipeOptions& recipe, const PhaseOptions& phase, const DataFacts& data) {
-  return length_of(duration_of(phase), {.batch = batch_of(recipe, phase, data),
-                                        .samples = data.training_samples,
-                                        .drop_last = recipe.learner.drop_last.value_or(false)});
+  return length_of(duration_of(phase), order_of(recipe, phase, data));
+}
+
+int64_t epoch_batches(const RecipeOptions& recipe, const PhaseOptions& phase,
+                      const DataFacts& data) {
+  return order_of(recipe, phase, data).batches();
+}
+
+int64_t all_batches(const RecipeOptions& recipe, const PhaseOptions& phase, const DataFacts& data) {
+  const FitLength length = length_of(recipe, phase, data);
+  return length.batches > 0 ? length.batches : length.epochs * epoch_batches(recipe, phase, data);
 }
 
 LearningRate rate_of(const RecipeOptions& recipe, const PhaseOptions& phase) {

@@ -18,8 +18,14 @@ namespace tare {
 /// Returns how long the phase trains.
 [[nodiscard]] Duration duration_of(const PhaseOptions& phase);
 /// Returns the length of the phase for its data. A last batch of one sample that a batch norm
-/// refuses counts as a batch.
+/// refuses counts as a batch, here and in the next two.
 [[nodiscard]] FitLength length_of(const RecipeOptions& recipe, const PhaseOptions& phase,
+                                  const DataFacts& data);
+/// Returns the batches of an epoch of the phase.
+[[nodiscard]] int64_t epoch_batches(const RecipeOptions& recipe, const PhaseOptions& phase,
+                                    const DataFacts& data);
+/// Returns the batches of the whole phase.
+[[nodiscard]] int64_t all_batches(const RecipeOptions& recipe, const PhaseOptions& phase,
                                   const DataFacts& data);
 /// Returns the phase's learning rate, or else that of the recipe's optimizer.
 [[nodiscard]] LearningRate rate_of(const RecipeOptions& recipe, const PhaseOptions& phase);

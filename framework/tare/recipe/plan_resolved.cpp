@@ -177,14 +177,13 @@ class RecipePlanner {
 
   /// Returns after which batches of an epoch an automatic checkpoint is written at some time.
   [[nodiscard]] SavingBatches saving_batches(size_t index, const DataFacts& data) const {
-    const int64_t batch = batch_of(recipe_, recipe_.phases[index], data);
-    const int64_t samples = data.training_samples, every = recipe_.save_every;
-    const int64_t batches = batches_of(recipe_, index, data);
-    const bool short_one = batches * batch > samples;
     SavingBatches saving;
+    const int64_t every = recipe_.save_every;
     if (every == 0) return saving;
-    const FitLength length = length_of(recipe_, recipe_.phases[index], data);
-    const int64_t all = length.batches > 0 ? length.batches : batches * length.epochs;
+    const PhaseOptions& phase = recipe_.phases[index];
+    const int64_t batches = epoch_batches(recipe_, phase, data);
+    const bool short_one = batches * batch_of(recipe_, phase, data) > data.training_samples;
+    const int64_t all = all_batches(recipe_, phase, data);
     for (int64_t step = every; step <= all && !(saving.whole && (saving.last || !short_one));
          step += every)
       (short_one && step % batches == 0 ? saving.last : saving.whole) = true;

@@ -45,20 +45,11 @@ ScheduledStep values_at(const FitSchedules& schedules, int64_t step, int64_t ste
 
 }  // namespace
 
-int64_t batches_of(const RecipeOptions& recipe, size_t phase, const DataFacts& data) {
-  const int64_t batch = batch_of(recipe, recipe.phases[phase], data);
-  const int64_t samples = data.training_samples;
-  const bool short_one = samples % batch != 0 && !recipe.learner.drop_last.value_or(false);
-  return samples / batch + (short_one ? 1 : 0);
-}
-
 SchedulePreview preview_schedule(const RecipeOptions& recipe, size_t phase, const DataFacts& data,
                                  int64_t groups) {
   const PhaseOptions& own = recipe.phases[phase];
   SchedulePreview preview{.phase = name_of(recipe, phase), .kind = own.schedule.kind};
-  const FitLength length = length_of(recipe, own, data);
-  const int64_t steps = preview.table.steps =
-      length.batches > 0 ? length.batches : batches_of(recipe, phase, data) * length.epochs;
+  const int64_t steps = preview.table.steps = all_batches(recipe, own, data);
   preview.table.relative = rate_of(recipe, own).search() != nullptr;
   const auto rates = peak_rates(recipe, own, groups);
   const FitSchedules schedules(own.schedule, own.schedules);

@@ -21,9 +21,6 @@ struct SchedulePreview {
   [[nodiscard]] std::string str(size_t width = kAnyWidth) const;
 };
 
-/// Returns the batches of an epoch of a phase, by the size of its training split.
-[[nodiscard]] int64_t batches_of(const RecipeOptions& recipe, size_t phase, const DataFacts& data);
-
 /// Returns the schedule of phase number `phase` on a model with `groups` >= 1 layer groups.
 [[nodiscard]] SchedulePreview preview_schedule(const RecipeOptions& recipe, size_t phase,
                                                const DataFacts& data, int64_t groups);

@@ -1,7 +1,6 @@
 // Computes the epochs and batches of a duration.
 #include "tare/train/duration.h"
 
-#include <algorithm>
 #include <cmath>
 
 #include "tare/base/error.h"
@@ -49,10 +48,8 @@ void check(const Duration& duration, const Schedule& schedule, const HyperSchedu
 
 FitLength length_of(const Duration& duration, const SampleOrder& order) {
   FitLength length{.epochs = duration.epochs, .seconds = duration.minutes * 60};
-  // Of less data than a batch the fit itself refuses to train.
-  const int64_t whole = std::max<int64_t>(1, order.samples / order.batch);
-  const int64_t in_epoch = order.drop_last ? whole : rounded_up(order.samples, order.batch);
-  const int64_t samples = order.drop_last ? whole * order.batch : order.samples;
+  const int64_t in_epoch = order.batches();
+  const int64_t samples = order.drop_last ? in_epoch * order.batch : order.samples;
   if (duration.steps > 0) length.batches = duration.steps;
   if (duration.samples > 0)
     length.batches =

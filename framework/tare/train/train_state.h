@@ -1,6 +1,7 @@
 // The progress of training as a checkpoint stores it: values, to and from JSON and tensors.
 #pragma once
 
+#include <algorithm>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -25,6 +26,11 @@ struct SampleOrder {
   /// "each", "balanced", or "weights" with the hash of the weights, as SampleWeights are taken.
   std::string sampling = "each";
   bool operator==(const SampleOrder&) const = default;
+  /// Returns the batches of an epoch, for a batch > 0; at least one, because a fit refuses less
+  /// data than a batch.
+  [[nodiscard]] int64_t batches() const {
+    return std::max<int64_t>(1, samples / batch + (!drop_last && samples % batch > 0));
+  }
 };
 
 /// Throws ConfigError, naming `call` and both values, for the first thing in which the orders
