@@ -125,6 +125,9 @@ TEST(Cli, SearchesForALearningRateAndWritesNothing) {
     EXPECT_EQ(wrong.status, 2) << phase;
     EXPECT_THAT(wrong.err, HasSubstr("--phase")) << phase;
   }
+  const auto named = run_program("tare", {"lr-find", "digits/stagged"}, recipe.folder.path());
+  EXPECT_EQ(named.status, 2);
+  EXPECT_THAT(named.err, HasSubstr("(did you mean \"digits/staged\"?)"));
 }
 
 TEST(Cli, ShowsTheScheduleBeforeTraining) {

@@ -5,6 +5,7 @@
 #include "tare/base/error.h"
 #include "tare/base/terminal.h"
 #include "tare/cli/command.h"
+#include "tare/cli/shipped.h"
 #include "tare/config/node.h"
 #include "tare/recipe/find_rate.h"
 #include "tare/recipe/phase_data.h"
@@ -31,7 +32,8 @@ size_t phase_of(const Arguments& arguments, const RecipeOptions& recipe) {
 
 int lr_find_command(const Arguments& arguments) {
   const auto& words = arguments.positional();
-  const RecipeOptions recipe = read_recipe(words.front(), {words.begin() + 1, words.end()});
+  const RecipeOptions recipe =
+      read_recipe(recipe_path(words.front()), {words.begin() + 1, words.end()});
   const size_t phase = phase_of(arguments, recipe);
   init();
   // Until the process ends, as for a run.

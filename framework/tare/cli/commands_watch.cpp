@@ -2,12 +2,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <iostream>
-#include <thread>
 
 #include "tare/base/bytes.h"
 #include "tare/base/error.h"
@@ -15,6 +13,7 @@
 #include "tare/base/text_plot.h"
 #include "tare/callback/progress.h"
 #include "tare/cli/command.h"
+#include "tare/cli/interval.h"
 #include "tare/report/live.h"
 #include "tare/report/read_run.h"
 #include "tare/train/interrupt.h"
@@ -23,22 +22,9 @@ namespace tare::cli {
 namespace {
 
 namespace fs = std::filesystem;
-using namespace std::chrono_literals;
-using Seconds = std::chrono::duration<double>;
 
-constexpr auto kShortest = 0.1, kLongest = 86'400.0;
 constexpr double kSilence = 15;    // seconds after which a file that was written is old
 constexpr size_t kLastEpochs = 5;  // rows of the table
-
-Seconds interval(const std::string& text) {
-  double seconds = 0;
-  const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, seconds);
-  if (error != std::errc() || stop != end || !(seconds >= kShortest && seconds <= kLongest))
-    throw ConfigError("tare watch", "--every must be a number of seconds from 0.1 to 86400, got '" +
-                                        printable(text) + "'");
-  return Seconds(seconds);
-}
 
 std::string of(int64_t done, int64_t all) {
   return format_count(done) + (all > 0 ? '/' + format_count(all) : "");
@@ -124,12 +110,10 @@ int watch_command(const Arguments& arguments) {
   const fs::path folder = arguments.positional().front();
   const bool again = arguments.has("every");
   const bool terminal = ::isatty(STDOUT_FILENO) != 0;
-  const Seconds between = again ? interval(arguments.get("every")) : Seconds(2);
+  const Seconds between = again ? interval(arguments, "every", "tare watch") : Seconds(2);
   const InterruptScope interrupts;
   while (!show(folder, terminal) && (terminal || again)) {
-    const auto end = std::chrono::steady_clock::now() + between;
-    while (!interrupt_requested() && std::chrono::steady_clock::now() < end)
-      std::this_thread::sleep_for(std::min<Seconds>(50ms, between));
+    wait(between);
     if (interrupt_requested()) break;
   }
   return interrupts.signal() == 0 ? kSuccess : 128 + interrupts.signal();
