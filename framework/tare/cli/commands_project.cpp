@@ -2,11 +2,11 @@
 // recipes.
 #include <filesystem>
 #include <iostream>
+#include <sstream>
 #include <string>
 
 #include "tare/base/error.h"
 #include "tare/base/io.h"
-#include "tare/base/parts.h"
 #include "tare/cli/command.h"
 #include "tare/cli/output.h"
 #include "tare/cli/shipped.h"
@@ -31,9 +31,10 @@ std::string project_name(const fs::path& folder) {
 
 /// Returns the text of a recipe with the name of the project, and of its bundle where it has one.
 std::string renamed(const std::string& recipe, const std::string& name) {
+  std::istringstream lines(recipe);
   std::string text;
   bool is_named = false;
-  for (const std::string& line : parts_of(recipe, '\n')) {
+  for (std::string line; std::getline(lines, line);) {
     if (line.starts_with("name:")) {
       text += "name: " + name;
       is_named = true;
@@ -42,7 +43,6 @@ std::string renamed(const std::string& recipe, const std::string& name) {
     }
     text += '\n';
   }
-  text.pop_back();  // behind the last part there was no newline
   return is_named ? text : "name: " + name + '\n' + text;
 }
 
