@@ -35,7 +35,7 @@ class LeakWatchTest : public ::testing::Test {
   }
   void make_short() {
     context_.epochs = 1;
-    context_.batches = 8;
+    context_.batches = context_.steps = 8;
   }
 
   FitContext context_{.learner = learner_, .epochs = 6, .batches = 8};

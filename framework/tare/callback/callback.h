@@ -85,7 +85,7 @@ struct FitContext {
   std::exception_ptr error{};  ///< in on_exception and the after_fit that follows it
   bool interrupted = false;    ///< in after_fit: an interrupt ended the fit, resume() continues it
   bool bfloat16_on_host = false;  ///< the host computes products in bfloat16
-  /// What the search for the rate of this fit has found; nullptr: the rate was given.
+  /// Points to the result of the search for the rate of this fit; nullptr: the rate was given.
   const LrFindResult* lr_find = nullptr;
 
   /// Returns the first output, which is the only one of most models; undefined: there is none.

@@ -80,7 +80,7 @@ Action LeakWatch::after_loss(FitContext& context) {
 
 Action LeakWatch::after_batch(FitContext& context) {
   ++batches_;
-  const int64_t all = context.steps > 0 ? context.steps : context.epochs * context.batches;
+  const int64_t all = context.steps;
   if (!is_short(context) || all < 4) return Action::proceed;
   const bool ends_a_quarter = 4 * batches_ / all > 4 * (batches_ - 1) / all;
   if (!ends_a_quarter) return Action::proceed;

@@ -16,18 +16,6 @@ namespace {
 
 constexpr const char* kFolder = "samples";
 
-/// Sets the mode of a model for a scope.
-class EvaluationMode {
- public:
-  explicit EvaluationMode(Model& model) : model_(model) { model_.train(false); }
-  ~EvaluationMode() { model_.train(true); }
-  EvaluationMode(const EvaluationMode&) = delete;
-  EvaluationMode& operator=(const EvaluationMode&) = delete;
-
- private:
-  Model& model_;
-};
-
 }  // namespace
 
 SampleText::SampleText(SampleTextOptions options) : options_(std::move(options)) {
@@ -66,7 +54,7 @@ Action SampleText::after_epoch(FitContext& context) {
 std::string SampleText::generated(FitContext& context) const {
   Model& model = context.learner.model();
   const c10::Device device = context.learner.device();
-  const EvaluationMode evaluation(model);
+  const EvaluationScope evaluating(model);
   const c10::NoGradGuard no_graph;
   const auto forward = [&](const at::Tensor& tokens) { return model.forward(tokens.to(device)); };
   return text_of(generate(forward, prompt_, context_, options_.generate), labels_);
