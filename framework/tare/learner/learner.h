@@ -73,8 +73,9 @@ class Learner final : public Accountable, private LearnerView {
   /// `options.start` to `options.end`, without callbacks and validation. All layer groups have the
   /// same rate; several optimizers keep their ratio. Afterwards, also after an exception or an
   /// interrupt, weights, buffers, optimizer, random generators, order of the samples, history and
-  /// an unfinished fit are as they were, and nothing is on disk. Meanwhile a copy of what a fit
-  /// changes lies on the host. Throws ConfigError for options out of range, and what fit() throws.
+  /// an unfinished fit are as they were, and nothing is on disk. During the search the host holds a
+  /// copy of everything that a fit changes. Throws ConfigError for options out of range, and what
+  /// fit() throws.
   [[nodiscard]] LrFindResult lr_find(const LrFindOptions& options = {});
 
   // ---- freeze

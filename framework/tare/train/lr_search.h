@@ -23,9 +23,10 @@ struct LrSearch {
 };
 
 /// Runs the fit loop with a rate that rises by the same ratio each step, equal for all layer
-/// groups; several optimizers keep their ratio. Afterwards, also after an exception,
-/// the Learner is as it was; after an error of a card, whose memory is lost, only what is on the
-/// host. The optimizer is made for it where there is none. Throws what a fit throws.
+/// groups; several optimizers keep their ratio. Afterwards, also after an exception, the Learner is
+/// as it was. An error of a card loses the memory of that card, so that only the state on the host
+/// is restored then. An optimizer is made for the search where there is none. Throws what a fit
+/// throws.
 [[nodiscard]] LrFindResult search_rate(LearnerState& state, LearnerView& learner, LrSearch search,
                                        const char* call);
 

@@ -106,7 +106,8 @@ void SetAside::restore() {
   generators_.restore();
 }
 
-// What is not in the state is freed before the state is loaded, which then allocates nothing.
+// The optimizer frees the tensors that the copied state lacks before it loads that state, so that
+// loading allocates nothing.
 void SetAside::restore_optimizer() {
   if (!had_optimizer_) return state_.optimizer.reset();
   Optimizer& optimizer = *state_.optimizer;

@@ -1,4 +1,4 @@
-// What every reader of picture files takes at most, and by which names it knows them.
+// The limits of picture files, and the extensions of their names, for every reader.
 #pragma once
 
 #include <array>

@@ -21,7 +21,8 @@ bool starts_with(std::span<const std::byte> bytes, size_t at, std::string_view t
          std::memcmp(bytes.data() + at, text.data(), text.size()) == 0;
 }
 
-// The luminance of ITU-R BT.601 in 16 bits of fraction, rounded: the numbers of Pillow's "L".
+// Returns the luminance of ITU-R BT.601, computed with 16 bits of fraction and rounded, as Pillow
+// does for its mode "L".
 uint8_t grey_of(const uint8_t* rgb) {
   constexpr uint32_t kRed = 19595, kGreen = 38470, kBlue = 7471, kHalf = 0x8000;
   return static_cast<uint8_t>((rgb[0] * kRed + rgb[1] * kGreen + rgb[2] * kBlue + kHalf) >> 16);

@@ -36,8 +36,8 @@ class Filter {
   std::vector<int32_t> whole_;
 };
 
-/// Resizes a plane [down.in(), across.in()] of bytes, and rounds to bytes after each side: the
-/// numbers of Pillow. `out`: [down.out(), across.out()].
+/// Resizes a plane [down.in(), across.in()] of bytes, and rounds to bytes after each side, as
+/// Pillow does. `out`: [down.out(), across.out()].
 void resample_bytes(const uint8_t* in, uint8_t* out, const Filter& down, const Filter& across);
 /// Resizes a plane without rounding.
 void resample(const uint8_t* in, float* out, const Filter& down, const Filter& across);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <type_traits>
 #include <utility>
 
@@ -84,6 +85,19 @@ void resize_plane(const T* in, T* out, Size size, const Axis& down, const Axis& 
   }
 }
 
+/// Returns what resizes a plane. Numbers of classes are not mixed, so that antialiasing leaves
+/// them alone.
+template <class T>
+std::function<void(const T* in, T* out)> resizer_of(const Resize& resize, Size size) {
+  if constexpr (std::is_same_v<T, float>) {
+    if (resize.antialias)
+      return [down = Filter(size.height, resize.height), across = Filter(size.width, resize.width)](
+                 const float* in, float* out) { resample(in, out, down, across); };
+  }
+  return [size, down = Axis(size.height, resize.height), across = Axis(size.width, resize.width)](
+             const T* in, T* out) { resize_plane(in, out, size, down, across); };
+}
+
 bool acts(const Stage& stage) {
   return !stage.moves.empty() || stage.turn.transform || stage.resize || stage.added.transform;
 }
@@ -98,8 +112,8 @@ at::Tensor run_stage(const Stage& stage, const at::Tensor& targets,
   shape[shape.size() - 2] = to.height;
   shape.back() = to.width;
   at::Tensor result = at::empty(shape, targets.options());
-  const Axis down(size.height, to.height), across(size.width, to.width);
-  const Filter mean_down(size.height, to.height), mean_across(size.width, to.width);
+  std::function<void(const T*, T*)> resize;
+  if (stage.resize) resize = resizer_of<T>(*stage.resize, size);
   const int64_t planes = targets.dim() == 4 ? targets.size(1) : 1;
   const T* in = targets.const_data_ptr<T>();
   T* out = result.mutable_data_ptr<T>();
@@ -108,11 +122,8 @@ at::Tensor run_stage(const Stage& stage, const at::Tensor& targets,
     const Move move = stage.moves.empty() ? Move{} : draw_move(stage, seed);
     const Turn turn = stage.turn.transform ? draw_turn(stage, seed) : Turn{};
     for (int64_t i = 0; i < planes; ++i, in += size.pixels(), out += to.pixels()) {
-      if (stage.resize && stage.resize->antialias && std::is_floating_point_v<T>)
-        resample(reinterpret_cast<const float*>(in), reinterpret_cast<float*>(out), mean_down,
-                 mean_across);
-      else if (stage.resize)
-        resize_plane(in, out, size, down, across);
+      if (resize)
+        resize(in, out);
       else if (stage.turn.transform)
         turn_plane(in, out, size, turn);
       else
