@@ -5,7 +5,8 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 libtorch=$(bash framework/cmake/setup.sh)
-export CCACHE_SLOPPINESS=pch_defines,time_macros
+# A build in another folder takes what this one compiled: paths in the command are taken relative to the folder.
+export CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_BASEDIR="$PWD" CCACHE_NOHASHDIR=1
 
 # One compiler takes up to 2 GB: never more jobs than memory for them.
 memory_jobs=$(awk '/MemAvailable/ {print int($2 / 2097152)}' /proc/meminfo)

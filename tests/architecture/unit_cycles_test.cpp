@@ -26,7 +26,7 @@ using Cycles = std::set<Units>;
 /// "memory/oom" for "memory/oom.h" and "memory/oom.cpp".
 std::string unit_of(const std::string& file) { return file.substr(0, file.rfind('.')); }
 
-std::string library_of(const std::string& unit) { return unit.substr(0, unit.find('/')); }
+std::string owner_of(const std::string& unit) { return unit.substr(0, unit.find('/')); }
 
 /// Which units of its own library each unit includes.
 class UnitGraph {
@@ -40,7 +40,7 @@ class UnitGraph {
       const std::string header = architecture::included(line);
       if (!header.starts_with("tare/")) continue;
       const std::string target = unit_of(header.substr(5));
-      if (target != unit && library_of(target) == library_of(unit)) targets.insert(target);
+      if (target != unit && owner_of(target) == owner_of(unit)) targets.insert(target);
     }
   }
 

@@ -29,7 +29,7 @@ void expect_same(const std::vector<NamedTensor>& got, std::vector<NamedTensor> e
   }
 }
 
-std::string refused(const std::filesystem::path& path) {
+std::string refused_checkpoint(const std::filesystem::path& path) {
   return refused_part([&] { (void)load(path); });
 }
 
@@ -63,7 +63,7 @@ TEST(Checkpoint, WithoutOptimizerItsFileIsNotRead) {
   const Loaded loaded = load(dir / "c", {.with_optimizer = false});
   EXPECT_TRUE(loaded.optimizer.empty());
   EXPECT_TRUE(loaded.has_optimizer);
-  EXPECT_EQ(refused(dir / "c"), "optimizer.safetensors");
+  EXPECT_EQ(refused_checkpoint(dir / "c"), "optimizer.safetensors");
 }
 
 TEST(Checkpoint, ReplacesAnOlderOneWhole) {
@@ -84,7 +84,7 @@ TEST(Checkpoint, AFileOfAnotherCheckpointIsForeign) {
   save(dir / "a", small());
   save(dir / "b", other);
   overwrite(dir / "a/model.safetensors", read_file(dir / "b/model.safetensors"));
-  EXPECT_EQ(refused(dir / "a"), "fc.weight");
+  EXPECT_EQ(refused_checkpoint(dir / "a"), "fc.weight");
 }
 
 TEST(Checkpoint, WhatIsNoCheckpointIsRefused) {
@@ -92,14 +92,14 @@ TEST(Checkpoint, WhatIsNoCheckpointIsRefused) {
   EXPECT_THROW((void)load(dir / "none"), IoError);
   EXPECT_FALSE(checkpoint::exists(dir / "none"));
   io::make_directories(dir / "empty");
-  EXPECT_EQ(refused(dir / "empty"), "manifest.json");
+  EXPECT_EQ(refused_checkpoint(dir / "empty"), "manifest.json");
   EXPECT_FALSE(checkpoint::exists(dir / "empty"));
   overwrite(dir / "file", "text");
-  EXPECT_EQ(refused(dir / "file"), "");
+  EXPECT_EQ(refused_checkpoint(dir / "file"), "");
   save(dir / "c", small());
   EXPECT_TRUE(checkpoint::exists(dir / "c"));
   io::remove_all(dir / "c/extra.safetensors");
-  EXPECT_EQ(refused(dir / "c"), "extra.safetensors");
+  EXPECT_EQ(refused_checkpoint(dir / "c"), "extra.safetensors");
 }
 
 TEST(Checkpoint, APartialOneIsNeverBelieved) {
@@ -107,7 +107,7 @@ TEST(Checkpoint, APartialOneIsNeverBelieved) {
   save(dir / "c", small());
   std::filesystem::rename(dir / "c", dir / "c.partial");
   EXPECT_THROW((void)load(dir / "c"), IoError);
-  EXPECT_EQ(refused(dir / "c.partial"), "");
+  EXPECT_EQ(refused_checkpoint(dir / "c.partial"), "");
 }
 
 TEST(Checkpoint, TheOldOneIsReadWhereAKilledSaveLeftOnlyThat) {

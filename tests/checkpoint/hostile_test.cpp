@@ -19,7 +19,7 @@ std::string file_of(const std::string& header, const std::string& data = std::st
   return file_of(header, data, header.size());
 }
 
-std::string refused(const std::string& file) {
+std::string refused_file(const std::string& file) {
   return refused_part([&] { (void)parse_header(as_bytes(file), "file"); });
 }
 
@@ -180,20 +180,20 @@ INSTANTIATE_TEST_SUITE_P(All, HostileFile, ::testing::ValuesIn(cases()),
                          [](const auto& test) { return std::string(test.param.name); });
 
 TEST(SafeTensorsHeader, MayBePaddedBehindButNotInFront) {
-  EXPECT_EQ(refused(file_of("{}  ", "")), "accepted");
-  EXPECT_EQ(refused(file_of(" {}", "")), "header");
+  EXPECT_EQ(refused_file(file_of("{}  ", "")), "accepted");
+  EXPECT_EQ(refused_file(file_of(" {}", "")), "header");
 }
 
 TEST(SafeTensorsHeader, NamesUpToTheLimitAreTaken) {
   const auto named = [](size_t length) {
     return "{\"" + std::string(length, 'n') + "\":{" + kGood + "}}";
   };
-  EXPECT_EQ(refused(file_of(named(kMaxNameBytes))), "accepted");
-  EXPECT_EQ(refused(file_of(named(kMaxNameBytes + 1))).substr(0, 4), "nnnn");
+  EXPECT_EQ(refused_file(file_of(named(kMaxNameBytes))), "accepted");
+  EXPECT_EQ(refused_file(file_of(named(kMaxNameBytes + 1))).substr(0, 4), "nnnn");
 }
 
 TEST(SafeTensorsHeader, TiesToATensorAreTaken) {
-  EXPECT_EQ(refused(file_of(tied(R"({\"x\":\"t\"})"))), "accepted");
+  EXPECT_EQ(refused_file(file_of(tied(R"({\"x\":\"t\"})"))), "accepted");
 }
 
 TEST(SafeTensorsHeader, EveryTruncationIsRefused) {
@@ -201,7 +201,7 @@ TEST(SafeTensorsHeader, EveryTruncationIsRefused) {
   write(dir / "file", {{"weight", counting({3, 5})}, {"bias", counting({5})}}, {{"key", "value"}});
   const std::string whole = read_file(dir / "file");
   for (size_t size = 0; size < whole.size(); ++size) {
-    EXPECT_NE(refused(whole.substr(0, size)), "accepted") << size;
+    EXPECT_NE(refused_file(whole.substr(0, size)), "accepted") << size;
   }
 }
 

@@ -10,7 +10,7 @@ namespace {
 
 using nlohmann::json;
 
-std::string refused(const std::string& text) {
+std::string refused_manifest(const std::string& text) {
   return refused_part([&] { (void)parse_object(text, "test", "file", "manifest"); });
 }
 
@@ -21,15 +21,15 @@ TEST(Hash, IsXxh3Of64Bits) {
 }
 
 TEST(ParseObject, RefusesWhatOtherParsersLetPass) {
-  EXPECT_EQ(refused(R"({"a":{"b":[1,2]}})"), "accepted");
-  EXPECT_EQ(refused(R"({"a":1,"a":1})"), "manifest");
-  EXPECT_EQ(refused(R"({"x":[{"a":1,"a":2}]})"), "manifest");
-  EXPECT_EQ(refused(R"({"x":{"a":1},"y":{"a":2}})"), "accepted");
-  EXPECT_EQ(refused("[]"), "manifest");
-  EXPECT_EQ(refused(""), "manifest");
-  EXPECT_EQ(refused("{}{}"), "manifest");
-  EXPECT_EQ(refused(std::string("{}\0", 3)), "manifest");
-  EXPECT_EQ(refused("{\"a\":" + std::string(1'000'000, '[')), "manifest");
+  EXPECT_EQ(refused_manifest(R"({"a":{"b":[1,2]}})"), "accepted");
+  EXPECT_EQ(refused_manifest(R"({"a":1,"a":1})"), "manifest");
+  EXPECT_EQ(refused_manifest(R"({"x":[{"a":1,"a":2}]})"), "manifest");
+  EXPECT_EQ(refused_manifest(R"({"x":{"a":1},"y":{"a":2}})"), "accepted");
+  EXPECT_EQ(refused_manifest("[]"), "manifest");
+  EXPECT_EQ(refused_manifest(""), "manifest");
+  EXPECT_EQ(refused_manifest("{}{}"), "manifest");
+  EXPECT_EQ(refused_manifest(std::string("{}\0", 3)), "manifest");
+  EXPECT_EQ(refused_manifest("{\"a\":" + std::string(1'000'000, '[')), "manifest");
 }
 
 TEST(ParseObject, DepthIsLimited) {
@@ -38,12 +38,13 @@ TEST(ParseObject, DepthIsLimited) {
     for (int i = 0; i < depth; ++i) text = "{\"a\":" + text + "}";
     return text;
   };
-  EXPECT_EQ(refused(nested(kMaxManifestDepth - 1)), "accepted");
-  EXPECT_EQ(refused(nested(kMaxManifestDepth + 1)), "manifest");
+  EXPECT_EQ(refused_manifest(nested(kMaxManifestDepth - 1)), "accepted");
+  EXPECT_EQ(refused_manifest(nested(kMaxManifestDepth + 1)), "manifest");
 }
 
 TEST(ParseObject, SizeIsLimited) {
-  EXPECT_EQ(refused("{}" + std::string(static_cast<size_t>(kMaxManifestBytes), ' ')), "manifest");
+  EXPECT_EQ(refused_manifest("{}" + std::string(static_cast<size_t>(kMaxManifestBytes), ' ')),
+            "manifest");
 }
 
 TEST(Seal, GivesBackWhatWasSealed) {

@@ -20,7 +20,7 @@ using ::testing::Not;
 using ::testing::UnorderedElementsAre;
 
 /// A table with everything that may occur in one.
-const std::vector<Command>& sample() {
+const std::vector<Command>& sample_commands() {
   static const std::vector<Command> commands{
       {.name = "go",
        .summary = "don't [stop]: go",
@@ -73,7 +73,8 @@ class Completion : public ::testing::Test {
   /// Runs `script` behind the completion script of `shell`.
   std::vector<std::string> run(const std::string& shell, const std::string& script) const {
     const std::string file = (folder_ / "script").string();
-    std::ofstream(file) << cli::completion(shell, sample(), settings(), options_of_entries())
+    std::ofstream(file) << cli::completion(shell, sample_commands(), settings(),
+                                           options_of_entries())
                         << script;
     const auto result = run_program(program_in_path(shell), {file}, folder_.path());
     std::filesystem::remove(file);
@@ -159,7 +160,7 @@ TEST_F(Completion, ZshKnowsKeysOfARecipeAndTheirValues) {
   // compadd and compset work inside of the line editor only: here they print.
   std::ofstream(folder_ / "script")
       << "compdef() { : }\ncompadd() { print -r -- $@ }\ncompset() { : }\n"
-      << cli::completion("zsh", sample(), settings(), options_of_entries())
+      << cli::completion("zsh", sample_commands(), settings(), options_of_entries())
       << "PREFIX=phases.7.l _tare_settings\n"
          "PREFIX=phases.7.schedule.kind=c _tare_settings\n"
          "PREFIX=l _tare_explained\n";
@@ -174,7 +175,7 @@ TEST_F(Completion, ZshKnowsKeysOfARecipeAndTheirValues) {
 
 TEST_F(Completion, OfAProgramWithAnotherNameLeavesTareAlone) {
   const auto script = [](const char* shell) {
-    return cli::completion(shell, sample(), settings(), options_of_entries(), "my-own");
+    return cli::completion(shell, sample_commands(), settings(), options_of_entries(), "my-own");
   };
   EXPECT_THAT(script("bash"), HasSubstr("complete -F _my_own my-own\n"));
   EXPECT_THAT(script("zsh"), HasSubstr("#compdef my-own\n"));
@@ -203,7 +204,7 @@ TEST_F(Completion, FishOffersCommandsOptionsAndWords) {
 TEST_F(Completion, ZshTakesTheScript) {
   if (program_in_path("zsh").empty()) GTEST_SKIP() << "no zsh here";
   std::ofstream(folder_ / "_tare")
-      << cli::completion("zsh", sample(), settings(), options_of_entries());
+      << cli::completion("zsh", sample_commands(), settings(), options_of_entries());
   // -f: no start files of the user. The file is loaded as compinit does it.
   const auto result = run_program(
       program_in_path("zsh"),
@@ -217,7 +218,8 @@ TEST_F(Completion, ZshTakesTheScript) {
 }
 
 TEST_F(Completion, ZshQuotesWhatItsOptionsMustNotHold) {
-  const std::string script = cli::completion("zsh", sample(), settings(), options_of_entries());
+  const std::string script =
+      cli::completion("zsh", sample_commands(), settings(), options_of_entries());
   EXPECT_THAT(script, HasSubstr("'--mode=[how it'\\''s done]:fast|slow|at\\:N:(fast slow)'"));
   EXPECT_THAT(script, HasSubstr("'--resume=-[go on]::new|old:(new old)'"));
   EXPECT_THAT(script, HasSubstr("'1:RECIPE:_files'"));
@@ -289,8 +291,8 @@ TEST(Shell, ManPagesHaveNoWarnings) {
   if (groff.empty()) GTEST_SKIP() << "no groff here";
   const TempDir folder;
   ASSERT_EQ(run_program("tare", {"man", "--out", folder.path().string()}).status, 0);
-  std::ofstream(folder / "sample.1") << cli::man_page(sample()[0], "1");
-  std::ofstream(folder / "all.1") << cli::man_overview(sample(), "1");
+  std::ofstream(folder / "sample.1") << cli::man_page(sample_commands()[0], "1");
+  std::ofstream(folder / "all.1") << cli::man_overview(sample_commands(), "1");
   int pages = 0;
   for (const auto& page : std::filesystem::recursive_directory_iterator(folder.path())) {
     if (page.is_directory()) continue;
@@ -303,7 +305,7 @@ TEST(Shell, ManPagesHaveNoWarnings) {
 }
 
 TEST(Shell, AManPageShowsTextThatLooksLikeARequest) {
-  const std::string page = cli::man_page(sample()[0], "1");
+  const std::string page = cli::man_page(sample_commands()[0], "1");
   EXPECT_THAT(page, HasSubstr("\n\\&.go \\e \\-x\n"));
   EXPECT_THAT(page, HasSubstr(".B \\-\\-resume[=new|old]\ngo on; without a value: new."));
 }

@@ -13,26 +13,26 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-struct Inner {
+struct ChangedInner {
   double rate = 0.5;
 };
-void visit_fields(auto& visit, Inner& o) { visit("rate", o.rate); }
+void visit_fields(auto& visit, ChangedInner& o) { visit("rate", o.rate); }
 
-struct Outer {
+struct ChangedOuter {
   int64_t width = 8;
   std::string name = "plain";
   std::vector<int64_t> hidden{1, 2};
-  Inner inner{};
+  ChangedInner inner{};
 };
-void visit_fields(auto& visit, Outer& o) {
+void visit_fields(auto& visit, ChangedOuter& o) {
   visit("width", o.width)("name", o.name)("hidden", o.hidden)("inner", o.inner);
 }
 
 TEST(ChangedFields, AreThoseThatDifferFromTheDefaultsInTheirOrder) {
-  EXPECT_THAT(config::changed_fields(Outer{}), IsEmpty());
-  EXPECT_THAT(config::changed_fields(Outer{.width = 8, .name = "x", .hidden = {}}),
+  EXPECT_THAT(config::changed_fields(ChangedOuter{}), IsEmpty());
+  EXPECT_THAT(config::changed_fields(ChangedOuter{.width = 8, .name = "x", .hidden = {}}),
               ElementsAre("name", "hidden"));
-  EXPECT_THAT(config::changed_fields(Outer{.inner = {.rate = 0.25}}), ElementsAre("inner"));
+  EXPECT_THAT(config::changed_fields(ChangedOuter{.inner = {.rate = 0.25}}), ElementsAre("inner"));
 }
 
 TEST(ChangedFields, AKeyThatTheDefaultsLackIsAChange) {

@@ -77,7 +77,7 @@ void visit_fields(auto& visit, Options& o) {
 Options read(const std::string& text) {
   return config::read<Options>(config::parse_text(text, "r.yaml"));
 }
-std::string refusal(const std::string& text) {
+std::string field_refusal(const std::string& text) {
   return config::message_of([&] { (void)read(text); });
 }
 
@@ -222,7 +222,8 @@ TEST(Read, RefusesWithPlaceAndPath) {
       {"last: {max_lr: {form: 1}}\n", "last.max_lr.form is not a known key"},
       {"[1]\n", "r.yaml:1:1: must be a mapping, got a list"},
   };
-  for (const auto& [text, message] : cases) EXPECT_THAT(refusal(text), HasSubstr(message)) << text;
+  for (const auto& [text, message] : cases)
+    EXPECT_THAT(field_refusal(text), HasSubstr(message)) << text;
 }
 
 TEST(Read, SaysCommandLineForAnOverride) {

@@ -25,7 +25,7 @@ Batch row(std::vector<int64_t> numbers, int64_t label) {
           {{"label", at::scalar_tensor(label, at::kLong)}}};
 }
 
-Batch get(const DatasetPtr& data, const std::vector<int64_t>& indices, bool training = false) {
+Batch batch_of(const DatasetPtr& data, const std::vector<int64_t>& indices, bool training = false) {
   return data->get({.indices = indices, .seed = 1, .training = training});
 }
 
@@ -57,17 +57,18 @@ TEST(Batch, DecoratorsHandleEveryTensor) {
        {transformed(raw, steps), transformed(map(
                                                  raw, [](Batch b) { return b; }, {}, Transforms{}),
                                              steps)}) {
-    const Batch plain = get(data, {4, 1});
+    const Batch plain = batch_of(data, {4, 1});
     EXPECT_THAT(names_of(plain.inputs), ElementsAre("left", "right", "small", "row"));
     EXPECT_TRUE(at::allclose(plain.input("right")[0], (pictures[4] - 1) / 2));
     EXPECT_TRUE(at::allclose(plain.input("small")[0], (others[4] - 1) / 2));
     EXPECT_TRUE(at::equal(plain.input("row"), at::tensor({4.F, 1.F}).unsqueeze(1)));
     EXPECT_TRUE(at::equal(plain.target("label"), at::tensor({4, 1}, at::kLong)));
-    const Batch moved = get(data, {0, 1, 2, 3, 4, 5}, true);
+    const Batch moved = batch_of(data, {0, 1, 2, 3, 4, 5}, true);
     EXPECT_FALSE(at::equal(moved.input("left"), moved.input("right"))) << "each has its own shift";
     EXPECT_TRUE(
-        at::equal(moved.input("right"), get(data, {0, 1, 2, 3, 4, 5}, true).input("right")));
-    EXPECT_FALSE(at::equal(moved.target("mask"), get(data, {0, 1, 2, 3, 4, 5}).target("mask")));
+        at::equal(moved.input("right"), batch_of(data, {0, 1, 2, 3, 4, 5}, true).input("right")));
+    EXPECT_FALSE(
+        at::equal(moved.target("mask"), batch_of(data, {0, 1, 2, 3, 4, 5}).target("mask")));
     // Pixels that move in are 0, which the normalise before made of 1; those of the mask are -100.
     EXPECT_TRUE(at::equal(moved.target("mask").eq(1), moved.input("left").squeeze(1).ne(0)))
         << "the mask moves with the first image";
@@ -75,7 +76,7 @@ TEST(Batch, DecoratorsHandleEveryTensor) {
   const DatasetPtr kept = cache(subset(map(
                                            raw, [](Batch b) { return b; }, {}, Transforms{}),
                                        {5, 2}));
-  EXPECT_TRUE(at::equal(get(kept, {1}).input("row"), numbers.narrow(0, 2, 1)));
+  EXPECT_TRUE(at::equal(batch_of(kept, {1}).input("row"), numbers.narrow(0, 2, 1)));
   Ledger ledger;
   kept->account(ledger);
   EXPECT_EQ(ledger.entries().size(), 6U);
@@ -99,12 +100,12 @@ TEST(Batch, ATensorDatasetRefusesWhatIsNotAlike) {
 
 TEST(Collate, PadsToTheLongestWithLengths) {
   const DatasetPtr data = sample_dataset({row({1, 2}, 0), row({3, 4, 5}, 1), row({6}, 2)}, pad());
-  const Batch batch = get(data, {2, 1});
+  const Batch batch = batch_of(data, {2, 1});
   EXPECT_THAT(names_of(batch.inputs), ElementsAre("text", "lengths"));
   EXPECT_TRUE(at::equal(batch.input(), at::tensor({6, 0, 0, 3, 4, 5}, at::kLong).view({2, 3})));
   EXPECT_TRUE(at::equal(batch.input("lengths"), at::tensor({1, 3}, at::kLong)));
   EXPECT_TRUE(at::equal(batch.target(), at::tensor({2, 1}, at::kLong)));
-  EXPECT_EQ(get(data, {2, 0}).input().size(1), 2) << "only as long as the batch needs";
+  EXPECT_EQ(batch_of(data, {2, 0}).input().size(1), 2) << "only as long as the batch needs";
   EXPECT_THAT(data->sample_shape(), ElementsAre(3));
   EXPECT_TRUE(at::equal(data->targets(), at::arange(3)));
   EXPECT_THAT(largest_samples(*data), ElementsAre(1));
@@ -127,7 +128,7 @@ TEST(Collate, MarksPaddingByAMaskAndLeavesPaddedLabelsOut) {
   };
   const DatasetPtr data = sample_dataset({tagged({1, 2, 3}, {0, 1, 0}), tagged({4}, {1})},
                                          pad({.value = 9, .with = "mask", .multiple = 4}));
-  const Batch batch = get(data, {0, 1});
+  const Batch batch = batch_of(data, {0, 1});
   EXPECT_TRUE(at::equal(batch.input()[1], at::tensor({4, 9, 9, 9}, at::kLong)));
   EXPECT_TRUE(at::equal(batch.input("mask")[0], at::tensor({1, 1, 1, 0}).to(at::kBool)));
   EXPECT_TRUE(at::equal(batch.target()[1], at::tensor({1, -100, -100, -100}, at::kLong)));
@@ -164,7 +165,7 @@ TEST(Collate, IsAnOpenSetWithOptions) {
 TEST(Collate, RefusesWhatDoesNotFit) {
   const std::vector<Batch> uneven{row({1, 2}, 0), row({3}, 1)};
   EXPECT_THAT(outcome_of([&] {
-                (void)get(sample_dataset(uneven, stack), {0, 1});
+                (void)batch_of(sample_dataset(uneven, stack), {0, 1});
               }),
               HasSubstr("text of one shape, [2], or a collate function such as pad"));
   EXPECT_THAT(outcome_of([&] { (void)sample_dataset({}, stack); }), HasSubstr("is empty"));
@@ -174,7 +175,7 @@ TEST(Collate, RefusesWhatDoesNotFit) {
               }),
               HasSubstr("others in sample 1"));
   EXPECT_THAT(outcome_of([&] {
-                (void)get(
+                (void)batch_of(
                     sample_dataset({Batch(at::zeros({1, 2})), Batch(at::zeros({1, 3}))}, pad()),
                     {0, 1});
               }),

@@ -27,7 +27,7 @@ Batch get(const DatasetPtr& data, const std::vector<int64_t>& indices, uint64_t 
   return data->get({indices, seed, training});
 }
 
-DatasetPtr numbers(int64_t count = 10) {
+DatasetPtr numbered(int64_t count = 10) {
   return tensor_dataset(at::arange(count).view({count, 1}).to(at::kFloat), at::arange(count) * 10);
 }
 
@@ -37,7 +37,7 @@ DatasetPtr images(int64_t count = 40) {
 }
 
 TEST(TensorDataset, GathersRowsInTheOrderAskedFor) {
-  const DatasetPtr data = numbers();
+  const DatasetPtr data = numbered();
   const Batch batch = get(data, {7, 0, 7});
   EXPECT_EQ(batch.size(), 3);
   EXPECT_TRUE(at::equal(batch.input(), at::tensor({7.F, 0.F, 7.F}).view({3, 1})));
@@ -56,7 +56,7 @@ TEST(TensorDataset, TakesAnyTypeAndStridesAndNoTarget) {
 }
 
 TEST(TensorDataset, BatchesAreCopies) {
-  const DatasetPtr data = numbers();
+  const DatasetPtr data = numbered();
   get(data, {1}).input().fill_(99);
   EXPECT_EQ(get(data, {1}).input().item<float>(), 1);
 }
@@ -71,7 +71,7 @@ TEST(TensorDataset, WrongInputIsRefused) {
 }
 
 TEST(TensorDataset, IndexOutOfRangeIsRefused) {
-  const DatasetPtr data = numbers();
+  const DatasetPtr data = numbered();
   EXPECT_THROW((void)get(data, {3, 10}), ConfigError);
   EXPECT_THROW((void)get(data, {-1}), ConfigError);
 }
@@ -122,7 +122,7 @@ TEST(Transformed, RandomStepsOfTwoLayersAreUnrelated) {
 }
 
 TEST(Transformed, NonImagesAreRefused) {
-  EXPECT_THROW((void)transformed(numbers(), {Flip{}}), ShapeError);
+  EXPECT_THROW((void)transformed(numbered(), {Flip{}}), ShapeError);
   EXPECT_THROW((void)transformed(images(), {Normalise{{0, 0, 0}, {1, 1, 1}}}), ConfigError);
   EXPECT_THROW((void)transformed(nullptr, {}), ConfigError);
 }
@@ -186,13 +186,13 @@ TEST(Transformed, LeavesTargetsThatAreNoImages) {
 }
 
 TEST(Subset, SelectsAndRepeats) {
-  const DatasetPtr data = subset(numbers(), {9, 2, 2});
+  const DatasetPtr data = subset(numbered(), {9, 2, 2});
   EXPECT_EQ(data->size(), 3);
   EXPECT_TRUE(at::equal(get(data, {0, 1, 2}).target(), at::tensor({90, 20, 20}, at::kLong)));
   EXPECT_TRUE(at::equal(data->targets(), at::tensor({90, 20, 20}, at::kLong)));
   EXPECT_THROW((void)get(data, {3}), ConfigError);
-  EXPECT_THROW((void)subset(numbers(), {}), ConfigError);
-  EXPECT_THROW((void)subset(numbers(), {10}), ConfigError);
+  EXPECT_THROW((void)subset(numbered(), {}), ConfigError);
+  EXPECT_THROW((void)subset(numbered(), {10}), ConfigError);
 }
 
 TEST(Subset, MayHoldRandomTransformsBack) {
@@ -202,7 +202,7 @@ TEST(Subset, MayHoldRandomTransformsBack) {
 
 TEST(Map, ActsOnWholeBatches) {
   std::atomic<int> calls = 0;
-  const DatasetPtr data = map(numbers(),
+  const DatasetPtr data = map(numbered(),
                               [&](Batch batch) {
                                 ++calls;
                                 batch.set_input(batch.input().expand({-1, 3}).contiguous());
@@ -212,20 +212,20 @@ TEST(Map, ActsOnWholeBatches) {
   EXPECT_EQ(get(data, {4, 5}).input().sizes(), at::IntArrayRef({2, 3}));
   EXPECT_EQ(calls, 1);
   EXPECT_EQ(data->sample_shape(), std::vector<int64_t>{3});
-  EXPECT_TRUE(at::equal(data->targets(), numbers()->targets()));
+  EXPECT_TRUE(at::equal(data->targets(), numbered()->targets()));
 }
 
 TEST(Map, LosingSamplesIsAnError) {
-  const DatasetPtr data = map(numbers(), [](Batch b) {
+  const DatasetPtr data = map(numbered(), [](Batch b) {
     return Batch{b.input().slice(0, 1), b.target()};
   });
   EXPECT_THROW((void)get(data, {1, 2}), ShapeError);
-  EXPECT_THROW((void)map(numbers(), {}), ConfigError);
+  EXPECT_THROW((void)map(numbered(), {}), ConfigError);
 }
 
 TEST(Cache, ReadsTheBaseOnce) {
   std::atomic<int64_t> samples = 0;
-  const DatasetPtr slow = map(numbers(600), [&](Batch b) {
+  const DatasetPtr slow = map(numbered(600), [&](Batch b) {
     samples += b.size();
     return b;
   });
@@ -236,7 +236,7 @@ TEST(Cache, ReadsTheBaseOnce) {
 }
 
 TEST(Cache, IsWhatIsInMemoryAlready) {
-  const DatasetPtr tensors = numbers(10);
+  const DatasetPtr tensors = numbered(10);
   EXPECT_EQ(cache(tensors), tensors);
   const DatasetPtr cached = cache(transformed(images(), {Flip{1}}));
   EXPECT_EQ(cache(cached), cached);

@@ -14,14 +14,13 @@
 #include <stdexcept>
 #include <thread>
 
+#include "data/numbers.h"
 #include "tare/base/error.h"
 
 namespace tare {
 namespace {
 
-DatasetPtr numbers(int64_t count) {
-  return tensor_dataset(at::arange(count).view({count, 1}), at::arange(count));
-}
+using testing::numbers;
 
 // All inputs from here to the end of the epoch.
 std::vector<at::Tensor> rest(Loader& loader) {

@@ -12,14 +12,13 @@
 #include <numeric>
 #include <set>
 
+#include "data/numbers.h"
 #include "tare/base/error.h"
 
 namespace tare {
 namespace {
 
-DatasetPtr numbers(int64_t count) {
-  return tensor_dataset(at::arange(count).view({count, 1}), at::arange(count));
-}
+using testing::numbers;
 
 std::set<int64_t> samples(const DatasetPtr& data) {
   const at::Tensor all = data->targets();

@@ -26,8 +26,8 @@ std::vector<int64_t> values(const at::Tensor& tensor) {
   return {data, data + flat.numel()};
 }
 
-Batch get(const DatasetPtr& data, std::vector<int64_t> indices, uint64_t seed = 0,
-          bool training = false) {
+Batch windows(const DatasetPtr& data, std::vector<int64_t> indices, uint64_t seed = 0,
+              bool training = false) {
   return data->get({.indices = indices, .seed = seed, .training = training});
 }
 
@@ -59,7 +59,7 @@ TEST(TokenText, ManyCharactersTakeFourBytesEach) {
   EXPECT_EQ(text.vocabulary.size(), 300U);
   EXPECT_EQ(text.tokens.scalar_type(), at::kInt);
   const auto data = token_windows(text, {.context = 299});
-  EXPECT_EQ(values(get(data, {0}).target()).back(), 299);
+  EXPECT_EQ(values(windows(data, {0}).target()).back(), 299);
 }
 
 TEST(TokenText, WhatIsNotUtf8IsRefusedWithItsPlace) {
@@ -74,7 +74,7 @@ TEST(TokenText, WhatIsNotUtf8IsRefusedWithItsPlace) {
 TEST(TokenText, TheTargetIsOneTokenAhead) {
   const auto data = token_windows(byte_tokens("abcdefghijk"), {.context = 3});
   EXPECT_EQ(data->size(), 3) << "what is left is no sample";
-  const Batch batch = get(data, {2, 0});
+  const Batch batch = windows(data, {2, 0});
   EXPECT_THAT(values(batch.input()), ElementsAre('g', 'h', 'i', 'a', 'b', 'c'));
   EXPECT_THAT(values(batch.target()), ElementsAre('h', 'i', 'j', 'b', 'c', 'd'));
   EXPECT_EQ(batch.input().sizes(), at::IntArrayRef({2, 3}));
@@ -89,12 +89,12 @@ TEST(TokenText, WindowsOfATrainingAreMovedInEachEpoch) {
   EXPECT_EQ(data->size(), 4);
   std::set<int64_t> starts;
   for (uint64_t seed = 0; seed < 200; ++seed) {
-    const auto first = values(get(data, {0, 3}, seed, true).input());
-    EXPECT_EQ(values(get(data, {0, 3}, seed, true).input()), first) << "the same seed";
+    const auto first = values(windows(data, {0, 3}, seed, true).input());
+    EXPECT_EQ(values(windows(data, {0, 3}, seed, true).input()), first) << "the same seed";
     starts.insert(first[0] - '0');
   }
   EXPECT_THAT(starts, ElementsAre(0, 1, 2, 3));
-  EXPECT_EQ(values(get(data, {0}, 5, false).input())[0], '0') << "validations are not moved";
+  EXPECT_EQ(values(windows(data, {0}, 5, false).input())[0], '0') << "validations are not moved";
 }
 
 TEST(TokenText, SplitsDoNotOverlapAndSizesAreChecked) {
@@ -104,8 +104,8 @@ TEST(TokenText, SplitsDoNotOverlapAndSizesAreChecked) {
   EXPECT_EQ(splits.train->size(), (60 - 1 - 3) / 4);
   EXPECT_EQ(splits.valid->size(), (30 - 1) / 4);
   EXPECT_EQ(splits.test->size(), 2);
-  EXPECT_EQ(values(get(splits.valid, {0}).input())[0], 60);
-  EXPECT_EQ(values(get(splits.test, {0}).input())[0], 90);
+  EXPECT_EQ(values(windows(splits.valid, {0}).input())[0], 60);
+  EXPECT_EQ(values(windows(splits.test, {0}).input())[0], 90);
   const auto refused = [&](const SplitSizes& sizes, int64_t context) {
     EXPECT_THROW((void)split_text(byte_tokens(text), context, sizes), ConfigError);
   };

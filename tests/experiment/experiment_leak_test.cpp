@@ -26,10 +26,10 @@ using ::testing::HasSubstr;
 using testing::Holder;
 using testing::kSanitized;
 
-ExperimentOptions quiet() { return {.enabled = true, .devices = {}, .out = nullptr}; }
+ExperimentOptions silent() { return {.enabled = true, .devices = {}, .out = nullptr}; }
 
 TEST(ExperimentLeak, IsNamedWithBytesCountAndPhase) {
-  Experiment stage("stage", quiet());
+  Experiment stage("stage", silent());
   std::vector<at::Tensor> forgotten;
   {
     const memory::Phase phase(memory::PhaseKind::forward);
@@ -51,12 +51,12 @@ TEST(ExperimentLeak, IsNamedWithBytesCountAndPhase) {
 
 TEST(ExperimentLeak, IsNotWhatWasThereBefore) {
   const auto old = bytes_of(100);
-  Experiment stage("stage", quiet());
+  Experiment stage("stage", silent());
   EXPECT_TRUE(stage.finish().leaks.empty());
 }
 
 TEST(ExperimentLeak, IsNotWhatWasKept) {
-  Experiment stage("stage", quiet());
+  Experiment stage("stage", silent());
   const auto result = bytes_of(100);
   const auto other = bytes_of(1);
   stage.keep(result.slice(0, 10, 20));  // a view answers for its storage
@@ -67,7 +67,7 @@ TEST(ExperimentLeak, IsNotWhatWasKept) {
 
 TEST(ExperimentLeak, IsWhatTookTheAddressOfAKeptTensor) {
   if (kSanitized) GTEST_SKIP() << "the sanitizer does not give an address again soon";
-  Experiment stage("stage", quiet());
+  Experiment stage("stage", silent());
   auto kept = bytes_of(4000);
   const void* address = kept.data_ptr();
   stage.keep(kept);
@@ -82,7 +82,7 @@ TEST(ExperimentLeak, IsWhatTookTheAddressOfAKeptTensor) {
 
 TEST(ExperimentLeak, IsNotWhatALivingObjectAnswersFor) {
   Holder attended("attended");
-  Experiment stage("stage", attended, quiet());
+  Experiment stage("stage", attended, silent());
   const Holder stranger("stranger", 500);  // living, never attended
   attended.weight = bytes_of(2000);        // replaced inside, survives the purge
   const auto report = stage.finish();
@@ -124,7 +124,7 @@ at::Tensor with_gradient() {
 
 // A temporary that is moved into an owned object was allocated before the object was made.
 TEST(ExperimentLeak, IsNotATensorOfAKeptObject) {
-  Experiment stage("stage", quiet());
+  Experiment stage("stage", silent());
   stage.emplace<at::Tensor>("tensor", bytes_of(100));
   stage.emplace<std::vector<at::Tensor>>("list", std::vector{bytes_of(1), bytes_of(2)});
   auto& late = stage.emplace<std::map<std::string, at::Tensor>>("late");
@@ -146,7 +146,7 @@ TEST(ExperimentLeak, IsNotATensorOfAKeptObject) {
 }
 
 TEST(ExperimentLeak, IsWhatOnlyAnObjectThatWasNotKeptHeld) {
-  Experiment stage("stage", quiet());
+  Experiment stage("stage", silent());
   const auto outside = stage.emplace<at::Tensor>("tensor", bytes_of(100));
   EXPECT_EQ(stage.finish().leaked_bytes(), 100);
 }
@@ -154,7 +154,7 @@ TEST(ExperimentLeak, IsWhatOnlyAnObjectThatWasNotKeptHeld) {
 TEST(ExperimentLeak, IsUnclearWhileAKeptObjectDoesNotListItsTensors) {
   at::Tensor forgotten;
   {
-    Experiment stage("stage", quiet());
+    Experiment stage("stage", silent());
     const auto before = bytes_of(10);
     auto& kept = stage.emplace<Opaque>("opaque");
     stage.keep("opaque");
@@ -172,7 +172,7 @@ TEST(ExperimentLeak, IsUnclearWhileAKeptObjectDoesNotListItsTensors) {
 }
 
 TEST(ExperimentLeak, CannotBeKeptAfterFinish) {
-  Experiment stage("stage", quiet());
+  Experiment stage("stage", silent());
   const auto& owned = stage.emplace<at::Tensor>("x1", bytes_of(1));
   const at::Tensor tensor = owned;
   stage.finish();
@@ -183,19 +183,19 @@ TEST(ExperimentLeak, CannotBeKeptAfterFinish) {
 TEST(ExperimentLeak, ThatIsNoTensorIsNamedAsGrowthOfTheProcess) {
   if (kSanitized) GTEST_SKIP() << "the sanitizer keeps freed blocks resident";
   std::vector<char> forgotten;
-  Experiment stage("loading", quiet());
+  Experiment stage("loading", silent());
   forgotten.assign(size_t{80} << 20, 'x');
   const auto report = stage.finish();
   EXPECT_TRUE(report.leaks.empty());
   EXPECT_GT(report.on(c10::kCPU).residual_beside_tensors_bytes(), int64_t{72} << 20);
   EXPECT_THAT(report.str(), HasSubstr("the process grew by "));
   EXPECT_THAT(report.str(), HasSubstr(" beside tensors on cpu in 'loading'"));
-  Experiment clean("clean", quiet());
+  Experiment clean("clean", silent());
   EXPECT_THAT(clean.finish().str(), ::testing::Not(HasSubstr("the process grew by")));
 }
 
 TEST(ExperimentLeak, IgnoresUndefinedTensorsToKeep) {
-  Experiment stage("stage", quiet());
+  Experiment stage("stage", silent());
   EXPECT_NO_THROW(stage.keep(at::Tensor()));
 }
 
@@ -212,7 +212,7 @@ TEST(ExperimentLeak, IsNotLeftByAFailedBackward) {
   weight.mutable_grad().reset();
   int failures = 0;
   for (const uint64_t k : {5U, 10U, 15U, 20U, 25U}) {
-    Experiment stage("stage", quiet());
+    Experiment stage("stage", silent());
     {
       const auto loss = loss_of();
       memory::host_allocator::fail_at(k);
@@ -232,7 +232,7 @@ TEST(ExperimentLeak, IsNotLeftByAFailedBackward) {
 }
 
 TEST(ExperimentLeak, IsFoundEvenWhenNoAllocationIsPossible) {
-  Experiment stage("stage", quiet());
+  Experiment stage("stage", silent());
   const auto forgotten = bytes_of(100);
   memory::host_allocator::fail_all(true);
   const auto report = stage.finish();

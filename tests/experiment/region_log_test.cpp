@@ -20,10 +20,10 @@ using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
 using ::testing::StartsWith;
 
-RegionLogOptions quiet() { return {.devices = {c10::kCPU}, .compact = true, .out = nullptr}; }
+RegionLogOptions quiet_log() { return {.devices = {c10::kCPU}, .compact = true, .out = nullptr}; }
 
 TEST(RegionLog, CountsWhatIsKeptAndWhatWasNeededOnTop) {
-  RegionLog region("region", quiet());
+  RegionLog region("region", quiet_log());
   auto a = bytes_of(256);
   auto b = bytes_of(256);
   a.reset();
@@ -33,7 +33,7 @@ TEST(RegionLog, CountsWhatIsKeptAndWhatWasNeededOnTop) {
 }
 
 TEST(RegionLog, CountsWhatWasTakenAndDropped) {
-  RegionLog region("region", quiet());
+  RegionLog region("region", quiet_log());
   bytes_of(512);
   const auto host = region.finish().devices.at(0);
   EXPECT_EQ(host.consumed_bytes, 0);
@@ -42,7 +42,7 @@ TEST(RegionLog, CountsWhatWasTakenAndDropped) {
 
 TEST(RegionLog, CountsAReleaseAsNegativeWithoutPeak) {
   auto old = bytes_of(512);
-  RegionLog region("region", quiet());
+  RegionLog region("region", quiet_log());
   old.reset();
   const auto host = region.finish().devices.at(0);
   EXPECT_EQ(host.consumed_bytes, -512);
@@ -51,7 +51,7 @@ TEST(RegionLog, CountsAReleaseAsNegativeWithoutPeak) {
 
 TEST(RegionLog, CountsThePeakAboveTheStartOfARegionThatReleases) {
   auto old = bytes_of(512);
-  RegionLog region("region", quiet());
+  RegionLog region("region", quiet_log());
   const auto more = std::make_optional(bytes_of(100));
   old.reset();
   const auto host = region.finish().devices.at(0);
@@ -61,7 +61,7 @@ TEST(RegionLog, CountsThePeakAboveTheStartOfARegionThatReleases) {
 
 TEST(RegionLog, NestsAndIndents) {
   std::ostringstream out;
-  RegionLogOptions options = quiet();
+  RegionLogOptions options = quiet_log();
   options.out = &out;
   {
     RegionLog outer("outer", options);
@@ -78,7 +78,7 @@ TEST(RegionLog, NestsAndIndents) {
 
 TEST(RegionLog, PrintsOnce) {
   std::ostringstream out;
-  RegionLogOptions options = quiet();
+  RegionLogOptions options = quiet_log();
   options.out = &out;
   {
     RegionLog region("region", options);
@@ -93,7 +93,7 @@ TEST(RegionLog, PrintsOnce) {
 
 TEST(RegionLog, PrintsATableOnRequest) {
   std::ostringstream out;
-  RegionLogOptions options = quiet();
+  RegionLogOptions options = quiet_log();
   options.out = &out;
   options.compact = false;
   { const RegionLog region("region", options); }
@@ -105,7 +105,7 @@ TEST(RegionLog, NamesWhatTheProcessTookBesideTensors) {
   if (testing::kSanitized) GTEST_SKIP() << "the sanitizer keeps freed blocks resident";
   malloc_trim(0);
   std::ostringstream out;
-  RegionLogOptions options = quiet();
+  RegionLogOptions options = quiet_log();
   options.out = &out;
   constexpr int64_t kOff = 4_MiB;  // pages are counted in groups, and the heap keeps some
   std::vector<char> kept;
@@ -130,11 +130,11 @@ TEST(RegionLog, WatchesEveryDeviceUnlessToldOtherwise) {
 
 TEST(RegionLog, ClosesItsScopeWhenAnExceptionPasses) {
   try {
-    const RegionLog region("region", quiet());
+    const RegionLog region("region", quiet_log());
     throw 1;
   } catch (int) {
   }
-  RegionLog next("next", quiet());
+  RegionLog next("next", quiet_log());
   EXPECT_EQ(next.finish().depth, 0);
 }
 

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "learner/fail_at.h"
 #include "learner/fixture.h"
 #include "learner/state.h"
 #include "tare/base/error.h"
@@ -13,17 +14,6 @@ namespace {
 
 // 90 samples in batches of 16: six batches an epoch, the last of 10.
 constexpr int64_t kInEpoch = 6;
-
-/// Throws at a step.
-struct FailAt final : Callback {
-  explicit FailAt(int64_t at) : step(at) {}
-  [[nodiscard]] std::string name() const override { return "fail_at"; }
-  Action after_batch(FitContext& c) override {
-    if (c.step == step) throw std::runtime_error("failed");
-    return Action::proceed;
-  }
-  int64_t step;
-};
 
 /// Notes what the context says of the length of the fit.
 struct Lengths final : Callback {

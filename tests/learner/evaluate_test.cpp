@@ -46,9 +46,9 @@ TEST(GetPreds, GivesTheSplitInItsOrderWithActivationAndLosses) {
 }
 
 /// Counts the batches that it gives.
-class Counted : public Dataset {
+class CountedData : public Dataset {
  public:
-  explicit Counted(DatasetPtr base) : base_(std::move(base)) {}
+  explicit CountedData(DatasetPtr base) : base_(std::move(base)) {}
   [[nodiscard]] int64_t size() const override { return base_->size(); }
   [[nodiscard]] Batch get(const BatchRequest& request) const override {
     ++batches;
@@ -64,7 +64,7 @@ class Counted : public Dataset {
 TEST(Evaluate, GivesFiguresAndPredictionsInOnePass) {
   const TempDir folder;
   Splits data = split_points(48, 37);
-  const auto valid = std::make_shared<Counted>(data.valid);
+  const auto valid = std::make_shared<CountedData>(data.valid);
   data.valid = valid;
   for (const std::optional<int64_t> micro_batch : {std::optional<int64_t>{}, {5}}) {
     LearnerOptions options = quiet(folder);
@@ -187,14 +187,14 @@ TEST(Summary, MarksModulesThatTheForwardDoesNotReach) {
 }
 
 /// Two inputs, each with a layer of its own.
-struct PairNetImpl : torch::nn::Module {
+struct TwoInputsImpl : torch::nn::Module {
   torch::Tensor forward(const torch::Tensor& x, const torch::Tensor& table) {
     return head(x) + side(table);
   }
   torch::nn::Linear head = register_module("head", torch::nn::Linear(kFeatures, kClasses));
   torch::nn::Linear side = register_module("side", torch::nn::Linear(2, kClasses));
 };
-TORCH_MODULE(PairNet);
+TORCH_MODULE(TwoInputs);
 
 TEST(Summary, ShowsEveryInputAndWhatATaskComputes) {
   const TempDir folder;
@@ -202,11 +202,11 @@ TEST(Summary, ShowsEveryInputAndWhatATaskComputes) {
   pairs.inputs = {{"row", torch::randn({20, kFeatures})}, {"table", torch::randn({20, 2})}};
   pairs.targets = {{"class", torch::zeros({20}, torch::kLong)}};
   const DatasetPtr data = tensor_dataset(pairs.inputs, pairs.targets);
-  const std::string plain = Learner(PairNet(), {.train = data}, quiet(folder)).summary();
+  const std::string plain = Learner(TwoInputs(), {.train = data}, quiet(folder)).summary();
   EXPECT_THAT(plain, ::testing::HasSubstr("sample row [8], table [2], batch "));
   EXPECT_THAT(plain, ::testing::ContainsRegex("side +[^ ]+ [^ ]+ +.1,3. "));
   LearnerOptions options = quiet(folder);
-  PairNet net;
+  TwoInputs net;
   options.task.step = [net](Model&, const Batch& batch) mutable {
     const auto out = net->head(batch.inputs[0].tensor);
     return StepResult{torch::nn::functional::cross_entropy(out, batch.target()), {out}};

@@ -60,16 +60,16 @@ struct Spy final : Callback {
 
 using Names = std::vector<std::string>;
 
-struct Scene {
+struct EventScene {
   TempDir folder;
   LearnerOptions options = quiet(folder);
   std::shared_ptr<Spy> spy = std::make_shared<Spy>();
-  Scene() { options.batch = 30; }
+  EventScene() { options.batch = 30; }
   Splits data = split_points(30, 30);  // one step an epoch
 };
 
 TEST(Events, ComeInTheirOrder) {
-  Scene s;
+  EventScene s;
   Learner learner(make_net(), s.data, s.options);
   learner.fit(1, {.callbacks = {s.spy}});
   EXPECT_EQ(s.spy->seen, (Names{"before_fit", "before_epoch", "before_batch", "after_forward",
@@ -79,7 +79,7 @@ TEST(Events, ComeInTheirOrder) {
 
 TEST(Events, AnswersLeaveOutWhatComesNext) {
   const auto steps_and_events = [](Event at, Action answer) {
-    Scene s;
+    EventScene s;
     s.spy->answer_at = at;
     s.spy->answer = answer;
     Learner learner(make_net(), s.data, s.options);
@@ -100,7 +100,7 @@ TEST(Events, AnswersLeaveOutWhatComesNext) {
 }
 
 TEST(Events, SkippedStepsAccumulateGradients) {
-  Scene s;
+  EventScene s;
   s.spy->answer_at = Event::after_backward;
   s.spy->answer = Action::skip;
   Learner learner(make_net(), s.data, s.options);
@@ -112,7 +112,7 @@ TEST(Events, SkippedStepsAccumulateGradients) {
 class EveryEvent : public ::testing::TestWithParam<Event> {};
 
 TEST_P(EveryEvent, MayThrowAndTheLearnerStaysUsable) {
-  Scene s;
+  EventScene s;
   Learner learner(make_net(), s.data, s.options);
   learner.fit(1);
   const int64_t bytes = tracked();
@@ -137,7 +137,7 @@ INSTANTIATE_TEST_SUITE_P(All, EveryEvent,
                          [](const auto& event) { return std::string(to_string(event.param)); });
 
 TEST(Events, AFailureWhileEndingDoesNotHideTheFirst) {
-  Scene s;
+  EventScene s;
   struct Bad final : Callback {
     [[nodiscard]] std::string name() const override { return "bad"; }
     Action after_loss(FitContext&) override { throw std::out_of_range("first"); }

@@ -66,16 +66,16 @@ Rest with_hyper(Learner& learner) {
   return rest;
 }
 
-struct Scene {
+struct SearchScene {
   TempDir folder;
   LearnerOptions options = quiet(folder);
-  Scene() { options.workers = 0; }
+  SearchScene() { options.workers = 0; }
   [[nodiscard]] Learner learner() const { return {make_net(), split_points(), options}; }
 };
 
 /// Both fit, the second after `search`; they must end equal.
 template <class Search>
-void expect_unnoticed(const Scene& s, Search&& search, int64_t epochs_before = 1) {
+void expect_unnoticed(const SearchScene& s, Search&& search, int64_t epochs_before = 1) {
   Learner plain(make_net(), split_points(), s.options);
   Learner other(make_net(), split_points(), s.options);
   torch::manual_seed(3);
@@ -93,7 +93,7 @@ void expect_unnoticed(const Scene& s, Search&& search, int64_t epochs_before = 1
 }
 
 TEST(LrFind, LeavesALearnerWithAnOptimizerAsItWas) {
-  Scene s;
+  SearchScene s;
   for (const char* kind : {"adamw", "sgd", "rmsprop"}) {
     SCOPED_TRACE(kind);
     s.options.optimizer = {.kind = kind};
@@ -112,7 +112,7 @@ TEST(LrFind, LeavesALearnerWithAnOptimizerAsItWas) {
 }
 
 TEST(LrFind, LeavesALearnerWithoutAnOptimizerWithoutOne) {
-  Scene s;
+  SearchScene s;
   auto l = s.learner();
   const auto weights = flat(l.model());
   const Rest rest = rest_of(l);
@@ -122,7 +122,7 @@ TEST(LrFind, LeavesALearnerWithoutAnOptimizerWithoutOne) {
 }
 
 TEST(LrFind, IsNotNoticedByTheFitsAfterIt) {
-  Scene s;
+  SearchScene s;
   for (const int64_t workers : {0, 1}) {
     s.options.workers = workers;
     for (const int64_t before : {0, 1})
@@ -132,7 +132,7 @@ TEST(LrFind, IsNotNoticedByTheFitsAfterIt) {
 }
 
 TEST(LrFind, KeepsTheStateOfSomeParametersAlone) {
-  Scene s;
+  SearchScene s;
   auto l = s.learner();
   l.freeze_to(-1);
   l.fit(1);
@@ -145,7 +145,7 @@ TEST(LrFind, KeepsTheStateOfSomeParametersAlone) {
 }
 
 TEST(LrFind, LeavesAllAsItWasAfterErrors) {
-  Scene s;
+  SearchScene s;
   s.options.micro_batch = s.options.batch;
   auto l = s.learner();
   l.fit(1);
@@ -167,7 +167,7 @@ TEST(LrFind, LeavesAllAsItWasAfterErrors) {
 }
 
 TEST(LrFind, LeavesAllAsItWasAfterAnErrorOfTheLoss) {
-  Scene s;
+  SearchScene s;
   s.options.loss = watched([](int64_t call) {
     if (call == 30) throw std::runtime_error("the loss fails");
   });
@@ -181,7 +181,7 @@ TEST(LrFind, LeavesAllAsItWasAfterAnErrorOfTheLoss) {
 }
 
 TEST(LrFind, EndsAtAnInterruptAndLeavesAllAsItWas) {
-  Scene s;
+  SearchScene s;
   s.options.loss = watched([](int64_t call) {
     if (call == 5) request_interrupt();
   });
@@ -196,7 +196,7 @@ TEST(LrFind, EndsAtAnInterruptAndLeavesAllAsItWas) {
 }
 
 TEST(LrFind, KeepsAnUnfinishedFitAndGradientsThatWait) {
-  Scene s;
+  SearchScene s;
   struct Ask final : Callback {
     [[nodiscard]] std::string name() const override { return "ask"; }
     Action after_backward(FitContext& c) override {
@@ -223,7 +223,7 @@ TEST(LrFind, KeepsAnUnfinishedFitAndGradientsThatWait) {
 }
 
 TEST(LrFind, CallsNoCallbackAndValidatesNothing) {
-  Scene s;
+  SearchScene s;
   struct Count final : Callback {
     [[nodiscard]] std::string name() const override { return "count"; }
     Action before_fit(FitContext&) override { return ++calls, Action::proceed; }
@@ -241,7 +241,7 @@ TEST(LrFind, CallsNoCallbackAndValidatesNothing) {
 }
 
 TEST(LrFind, EqualsALoopByHand) {
-  Scene s;
+  SearchScene s;
   const auto defaults = torch::optim::SGDOptions(1).momentum(0.9);
   s.options.optimizer_factory = torch_optimizer<torch::optim::SGD>(defaults);
   auto l = s.learner();
@@ -275,7 +275,7 @@ TEST(LrFind, EqualsALoopByHand) {
 }
 
 TEST(LrFind, SuggestsARateWithWhichALearnerLearns) {
-  Scene s;
+  SearchScene s;
   auto l = s.learner();
   const LrFindResult found = l.lr_find();
   ASSERT_TRUE(found.valley);
@@ -286,7 +286,7 @@ TEST(LrFind, SuggestsARateWithWhichALearnerLearns) {
 }
 
 TEST(LrFind, EndsWhereTheLossIsNotANumber) {
-  Scene s;
+  SearchScene s;
   s.options.loss = Loss([](const at::Tensor& output, const at::Tensor& target) {
     return torch::nn::functional::cross_entropy(output, target) *
            (output.isnan().any().item<bool>() ? NAN : 1);
@@ -301,7 +301,7 @@ TEST(LrFind, EndsWhereTheLossIsNotANumber) {
 
 TEST(LrFind, WorksInPartsWhereMemoryIsOutAndForgetsThem) {
   at::set_num_threads(1);
-  Scene s;
+  SearchScene s;
   s.options.batch = 64;
   const auto wide = [] {
     return torch::nn::Sequential(torch::nn::Linear(kFeatures, 2048), torch::nn::ReLU(),
@@ -330,7 +330,7 @@ TEST(LrFind, WorksInPartsWhereMemoryIsOutAndForgetsThem) {
 }
 
 TEST(LrFind, ListsItsCopies) {
-  Scene s;
+  SearchScene s;
   Learner* learner = nullptr;
   int64_t copies = 0, listed = 0, allocated = 0;
   s.options.loss = watched([&](int64_t call) {
@@ -353,7 +353,7 @@ TEST(LrFind, ListsItsCopies) {
 }
 
 TEST(LrFind, SeveralOptimizersKeepTheirRatio) {
-  Scene s;
+  SearchScene s;
   s.options.optimizers = {
       {.name = "body", .parameters = {"first", "norm", "second"}, .options = {.lr = 1e-2}},
       {.name = "head", .parameters = {"head"}, .options = {.kind = "sgd", .lr = 1e-1}}};
@@ -384,7 +384,7 @@ TEST(LrFind, SeveralOptimizersKeepTheirRatio) {
 
 TEST(LrFind, TakesPrecisionAndClipping) {
   for (const char* precision : {"bf16", "bf16-true"}) {
-    Scene s;
+    SearchScene s;
     s.options.precision = precision;
     s.options.clip = {.norm = 0.5};
     auto l = s.learner();
@@ -396,7 +396,7 @@ TEST(LrFind, TakesPrecisionAndClipping) {
 }
 
 TEST(LrFind, RefusesWhatAFitRefuses) {
-  Scene s;
+  SearchScene s;
   auto l = s.learner();
   EXPECT_THROW((void)l.lr_find({.steps = 2}), ConfigError);
   EXPECT_THROW((void)l.lr_find({.start = 1, .end = 0.5}), ConfigError);
@@ -417,7 +417,7 @@ TEST(LrFind, RefusesWhatAFitRefuses) {
 }
 
 TEST(FitWithASearch, EqualsASearchAndAFitWithItsRate) {
-  Scene s;
+  SearchScene s;
   Learner by_hand(make_net(), split_points(), s.options);
   torch::manual_seed(3);
   const LrFindResult found = by_hand.lr_find();
@@ -433,7 +433,7 @@ TEST(FitWithASearch, EqualsASearchAndAFitWithItsRate) {
 }
 
 TEST(FitWithASearch, ThrowsWithoutASuggestion) {
-  Scene s;
+  SearchScene s;
   s.options.loss =
       Loss([n = std::make_shared<double>(1)](const at::Tensor& output, const at::Tensor&) {
         return output.sum() * 0 + (*n += 1);
@@ -444,7 +444,7 @@ TEST(FitWithASearch, ThrowsWithoutASuggestion) {
 }
 
 TEST(FitWithASearch, IsResumedWithoutAnotherSearchOrAtTheSearch) {
-  Scene s;
+  SearchScene s;
   int64_t stop_at = 0, losses = 0;
   s.options.loss = watched([&](int64_t) {
     if (++losses == stop_at) request_interrupt();

@@ -79,9 +79,9 @@ std::vector<Mistake> mistakes_that_diverge() {
 }
 
 /// Notes the state that it is given, under a name that others may have too.
-class Counted final : public Callback {
+class CountedCallback final : public Callback {
  public:
-  explicit Counted(std::string state) : state_(std::move(state)) {}
+  explicit CountedCallback(std::string state) : state_(std::move(state)) {}
   [[nodiscard]] std::string name() const override { return "counted"; }
   [[nodiscard]] std::string state() const override { return state_; }
   void load_state(const std::string& text) override { state_ = text; }
@@ -90,7 +90,7 @@ class Counted final : public Callback {
   std::string state_;
 };
 
-CallbackPtr counted(const char* state) { return std::make_shared<Counted>(state); }
+CallbackPtr counted(const char* state) { return std::make_shared<CountedCallback>(state); }
 
 at::Tensor loss_of_each(const at::Tensor& out, const at::Tensor& target) {
   return torch::nll_loss(torch::log_softmax(out, 1), target, {}, at::Reduction::None);
@@ -299,7 +299,7 @@ TEST(LearnerMistake, InOneOptionNamesTheOptionAndWhatIsAllowed) {
 TEST(LearnerMistake, CallbacksWithoutAStateMayShareAName) {
   const Bench bench;
   Learner learner(make_net(), {.train = points(48, 1)}, bench.options);
-  const auto other = std::make_shared<Counted>("");
+  const auto other = std::make_shared<CountedCallback>("");
   EXPECT_EQ(learner.fit(1, {.callbacks = {counted(""), other, counted("1")}}).steps, 3);
   // A state that comes during the fit is refused when it would be saved.
   const auto late = at(Event::before_batch, 1, [&](FitContext& c) {

@@ -178,7 +178,7 @@ TEST(SeveralOptimizers, ATurnThatFailsIsRepeatedAloneByResume) {
   EXPECT_TRUE(capture(straight) == capture(other));
 }
 
-void expect_as_planned(Learner& learner, const std::string& state) {
+void expect_fit_as_planned(Learner& learner, const std::string& state) {
   const MemoryPlan plan = learner.plan({.advice = false});
   ASSERT_TRUE(plan.known()) << plan.reason;
   const memory::PeakScope scope(c10::kCPU);
@@ -190,13 +190,13 @@ TEST(SeveralOptimizers, ArePlannedToTheByte) {
   const TempDir folder;
   LearnerOptions options = gan_options(folder);
   Learner whole(make_gan(), split_points(), options);
-  expect_as_planned(whole, "new");
-  expect_as_planned(whole, "with optimizer state");
+  expect_fit_as_planned(whole, "new");
+  expect_fit_as_planned(whole, "with optimizer state");
   whole.purge();
-  expect_as_planned(whole, "purged");
+  expect_fit_as_planned(whole, "purged");
   options.micro_batch = 5;
   Learner cut(make_gan(), split_points(), options);
-  expect_as_planned(cut, "in parts");
+  expect_fit_as_planned(cut, "in parts");
 }
 
 // The loss without noise, so that parts of a batch see what the whole batch sees.

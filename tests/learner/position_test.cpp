@@ -38,14 +38,14 @@ struct SaveIn final : Callback {
   int64_t batch, every, stop_after = -1;
 };
 
-struct Case {
+struct Place {
   Event event;
   int64_t batch, every;
   std::optional<int64_t> micro_batch{};
 };
-void PrintTo(const Case& c, std::ostream* out) { *out << to_string(c.event) << c.batch; }
+void PrintTo(const Place& c, std::ostream* out) { *out << to_string(c.event) << c.batch; }
 
-class SavedIn : public ::testing::TestWithParam<Case> {};
+class SavedIn : public ::testing::TestWithParam<Place> {};
 
 TEST_P(SavedIn, ContinuesBitForBit) {
   const auto [event, batch, every, micro_batch] = GetParam();
@@ -68,8 +68,8 @@ TEST_P(SavedIn, ContinuesBitForBit) {
   }
 }
 
-std::vector<Case> cases() {
-  std::vector<Case> all;
+std::vector<Place> cases() {
+  std::vector<Place> all;
   for (const Event event : {Event::before_batch, Event::after_forward, Event::after_loss,
                             Event::after_backward, Event::after_step, Event::after_batch})
     for (const int64_t batch : {0, 3, 10}) all.push_back({event, batch, 1});

@@ -4,6 +4,7 @@
 
 #include <map>
 
+#include "learner/fail_at.h"
 #include "learner/fixture.h"
 #include "learner/state.h"
 #include "tare/base/error.h"
@@ -20,14 +21,6 @@ struct Labels final : Callback {
     return Action::proceed;
   }
   std::map<int64_t, int64_t> counts;
-};
-
-struct FailAtThird final : Callback {
-  [[nodiscard]] std::string name() const override { return "fail_at_third"; }
-  Action after_batch(FitContext& c) override {
-    if (c.step == 3) throw std::runtime_error("failed");
-    return Action::proceed;
-  }
 };
 
 /// 80 samples of class 0, eight of class 1 and two of class 2.
@@ -85,8 +78,7 @@ TEST_F(SamplingOfAFit, ContinuesAfterAnErrorAsUndisturbed) {
   undisturbed.fit(2);
   Learner failing(make_net(), unbalanced(), balanced);
   torch::manual_seed(4);
-  EXPECT_THROW(failing.fit(2, {.callbacks = {std::make_shared<FailAtThird>()}}),
-               std::runtime_error);
+  EXPECT_THROW(failing.fit(2, {.callbacks = {std::make_shared<FailAt>(3)}}), std::runtime_error);
   failing.save("inside");
   Learner resumed(make_net(2), unbalanced(), balanced);
   resumed.load("inside");

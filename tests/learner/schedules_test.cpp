@@ -22,10 +22,10 @@ struct Values final : Callback {
   std::vector<std::vector<ParameterGroup>> steps{};
 };
 
-struct Scene {
+struct ScheduleScene {
   TempDir folder;
   LearnerOptions options = quiet(folder);
-  Scene() { options.optimizer = {.kind = "sgd", .lr = 0.01, .weight_decay = 0.04}; }
+  ScheduleScene() { options.optimizer = {.kind = "sgd", .lr = 0.01, .weight_decay = 0.04}; }
   [[nodiscard]] Learner learner() const { return {make_net(), split_points(), options}; }
 };
 
@@ -34,7 +34,7 @@ const HyperSchedules kBoth{
     .weight_decay = HyperSchedule{.kind = "cosine", .warmup = 0.25, .final_factor = 0.1}};
 
 TEST(HyperSchedules, ChangeMomentumAndWeightDecayInEachStepAndPutThemBack) {
-  Scene s;
+  ScheduleScene s;
   auto l = s.learner();
   const auto values = std::make_shared<Values>();
   l.fit(2, {.schedules = kBoth, .callbacks = {values}});
@@ -52,7 +52,7 @@ TEST(HyperSchedules, ChangeMomentumAndWeightDecayInEachStepAndPutThemBack) {
 }
 
 TEST(HyperSchedules, ChangeTheResult) {
-  Scene s;
+  ScheduleScene s;
   const auto weights = [&](const HyperSchedules& schedules) {
     auto l = s.learner();
     torch::manual_seed(3);
@@ -66,7 +66,7 @@ TEST(HyperSchedules, ChangeTheResult) {
 }
 
 TEST(HyperSchedules, ContinueInAResumedFit) {
-  Scene s;
+  ScheduleScene s;
   struct Ask final : Callback {
     [[nodiscard]] std::string name() const override { return "ask"; }
     Action after_batch(FitContext& c) override {
@@ -99,7 +99,7 @@ TEST(HyperSchedules, ContinueInAResumedFit) {
 }
 
 TEST(HyperSchedules, AreForEachOfSeveralOptimizers) {
-  Scene s;
+  ScheduleScene s;
   s.options.optimizer = {};
   s.options.optimizers = {
       {.name = "body", .parameters = {"first", "norm", "second"}, .options = {.lr = 1e-2}},
@@ -129,14 +129,14 @@ TEST(HyperSchedules, AreForEachOfSeveralOptimizers) {
 }
 
 TEST(HyperSchedules, LeaveTheMomentumAsItWasAfterOneCycle) {
-  Scene s;
+  ScheduleScene s;
   auto l = s.learner();
   l.fit_one_cycle(1);
   for (const auto& group : l.optimizer().groups()) EXPECT_EQ(group.momentum, 0.9);
 }
 
 TEST(HyperSchedules, AreRefusedWhereTheyHaveNoEffectOrContradict) {
-  Scene s;
+  ScheduleScene s;
   const auto message = [&](FitOptions options) -> std::string {
     auto l = s.learner();
     try {

@@ -50,13 +50,13 @@ class Weigher final : public Callback {
 
 int64_t unexplained() { return memory::take_snapshot(c10::kCPU).unexplained_bytes; }
 
-struct Case {
+struct Shuffled {
   const char* name;
   int64_t workers;
 };
-void PrintTo(const Case& c, std::ostream* out) { *out << c.name << ", workers " << c.workers; }
+void PrintTo(const Shuffled& c, std::ostream* out) { *out << c.name << ", workers " << c.workers; }
 
-class EveryByte : public ::testing::TestWithParam<Case> {
+class EveryByte : public ::testing::TestWithParam<Shuffled> {
  protected:
   [[nodiscard]] static Zoo zoo() { return Zoo(GetParam().name); }
   [[nodiscard]] Learner learner(int64_t train = 40, int64_t valid = 20) const {
@@ -112,15 +112,15 @@ TEST_P(EveryByte, IsExplainedWhereverMemoryRunsOut) {
   EXPECT_GT(k, 50U);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, EveryByte,
-                         ::testing::Values(Case{"mlp", 0}, Case{"mlp", 1}, Case{"mlp", 3},
-                                           Case{"resnet9", 0}, Case{"resnet9", 1},
-                                           Case{"resnet9", 3}, Case{"gpt", 1},
-                                           Case{"gpt_recomputed", 0}, Case{"resnet9_recomputed", 0},
-                                           Case{"mlp_step_in_backward", 0},
-                                           Case{"gpt_step_in_backward", 0}, Case{"resnet9_fp16", 0},
-                                           Case{"gpt_bf16", 1}, Case{"gpt_bf16-true", 0},
-                                           Case{"gpt_recomputed_bf16", 0}));
+INSTANTIATE_TEST_SUITE_P(
+    All, EveryByte,
+    ::testing::Values(Shuffled{"mlp", 0}, Shuffled{"mlp", 1}, Shuffled{"mlp", 3},
+                      Shuffled{"resnet9", 0}, Shuffled{"resnet9", 1}, Shuffled{"resnet9", 3},
+                      Shuffled{"gpt", 1}, Shuffled{"gpt_recomputed", 0},
+                      Shuffled{"resnet9_recomputed", 0}, Shuffled{"mlp_step_in_backward", 0},
+                      Shuffled{"gpt_step_in_backward", 0}, Shuffled{"resnet9_fp16", 0},
+                      Shuffled{"gpt_bf16", 1}, Shuffled{"gpt_bf16-true", 0},
+                      Shuffled{"gpt_recomputed_bf16", 0}));
 
 TEST(Unexplained, GrowsWithOutputsThatACallbackKeeps) {
   const TempDir folder;

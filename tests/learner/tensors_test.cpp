@@ -85,10 +85,10 @@ DatasetPtr pairs(int64_t n, uint64_t seed) {
 
 Splits split_pairs() { return {.train = pairs(96, 1), .valid = pairs(40, 2), .test = pairs(8, 3)}; }
 
-struct Scene {
+struct TensorScene {
   TempDir folder;
   LearnerOptions options = quiet(folder);
-  Scene() {
+  TensorScene() {
     at::set_num_threads(1);
     options.batch = 32;
     options.workers = 0;
@@ -96,7 +96,7 @@ struct Scene {
 };
 
 TEST(Tensors, AModelOfTwoInputsTrainsAsItIs) {
-  Scene s;
+  TensorScene s;
   Learner learner(seeded<Siamese>(), split_pairs(), s.options);
   const FitResult result = learner.fit(3, {.lr = 1e-2});
   EXPECT_GT(result.epochs.back().metrics[0].value, 0.9);
@@ -113,7 +113,7 @@ TEST(Tensors, AModelOfTwoInputsTrainsAsItIs) {
 }
 
 TEST(Tensors, AForwardOfTheBatchFindsItsInputsByName) {
-  Scene s;
+  TensorScene s;
   Learner two(seeded<Siamese>(), split_pairs(), s.options);
   Learner by_name(seeded<ByName>(), split_pairs(), s.options);
   two.fit(1);
@@ -122,7 +122,7 @@ TEST(Tensors, AForwardOfTheBatchFindsItsInputsByName) {
 }
 
 TEST(Tensors, MicroBatchesCutEveryTensor) {
-  Scene s;
+  TensorScene s;
   s.options.optimizer = {.kind = "sgd"};
   Learner whole(seeded<Siamese>(), split_pairs(), s.options);
   s.options.micro_batch = 12;
@@ -141,7 +141,7 @@ void expect_as_planned(Learner& learner) {
 }
 
 TEST(Tensors, ThePlanIsExact) {
-  Scene s;
+  TensorScene s;
   Learner whole(siamese(), split_pairs(), s.options);
   expect_as_planned(whole);
   expect_as_planned(whole);
@@ -151,7 +151,7 @@ TEST(Tensors, ThePlanIsExact) {
 }
 
 TEST(Tensors, ABudgetCutsTheBatch) {
-  Scene s;
+  TensorScene s;
   Learner free(siamese(), split_pairs(), s.options);
   const int64_t peak = free.plan({.advice = false}).peak_bytes;
   Learner tight(siamese(), split_pairs(), s.options);
@@ -177,7 +177,7 @@ struct BatchNames final : Callback {
 };
 
 TEST(Tensors, TheLedgerNamesThem) {
-  Scene s;
+  TensorScene s;
   const auto seen = std::make_shared<BatchNames>();
   s.options.callbacks = {seen};
   Learner learner(seeded<Siamese>(), split_pairs(), s.options);
@@ -194,7 +194,7 @@ DatasetPtr measured(int64_t n, uint64_t seed) {
 }
 
 TEST(Tensors, TheMeanOfTwoTargetsIsOverAllOfTheirElements) {
-  Scene s;
+  TensorScene s;
   s.options.loss = "mse";
   s.options.metrics = {"mae", "rmse"};
   Learner learner(seeded<Forked>(), {.train = measured(64, 1), .valid = measured(20, 2)},
@@ -215,7 +215,7 @@ TEST(Tensors, TheMeanOfTwoTargetsIsOverAllOfTheirElements) {
 }
 
 TEST(Tensors, LabelsThatAreLeftOutWeighInPartsAsInTheWhole) {
-  Scene s;
+  TensorScene s;
   auto generator = at::detail::createCPUGenerator(4);
   const auto input = torch::empty({32, kFeatures}).normal_(0, 1, generator);
   auto first = torch::zeros({32}, torch::kLong), second = torch::arange(32) % 3;
@@ -235,7 +235,7 @@ TEST(Tensors, LabelsThatAreLeftOutWeighInPartsAsInTheWhole) {
 }
 
 TEST(Tensors, ALossOfTheBatchSeesWeightsOfSamples) {
-  Scene s;
+  TensorScene s;
   auto generator = at::detail::createCPUGenerator(4);
   const auto input = torch::empty({32, kFeatures}).normal_(0, 1, generator);
   const auto weight = (torch::arange(32) % 4 == 0).to(torch::kFloat);
@@ -266,7 +266,7 @@ TEST(Tensors, ALossOfTheBatchSeesWeightsOfSamples) {
 }
 
 TEST(Tensors, ABundleHoldsEveryInput) {
-  Scene s;
+  TensorScene s;
   Learner learner(siamese(), split_pairs(), s.options);
   learner.fit(1);
   const auto expected = learner.get_preds(Split::test).outputs;
@@ -288,7 +288,7 @@ TEST(Tensors, ABundleHoldsEveryInput) {
 }
 
 TEST(Tensors, AResumedFitEqualsTheStraightOne) {
-  Scene s;
+  TensorScene s;
   Learner straight(seeded<Siamese>(), split_pairs(), s.options);
   straight.fit(3);
   struct Stop final : Callback {
@@ -310,7 +310,7 @@ TEST(Tensors, AResumedFitEqualsTheStraightOne) {
 }
 
 TEST(Tensors, MistakesAreNamed) {
-  Scene s;
+  TensorScene s;
   const auto message = [&](auto holder, const Splits& data) {
     return outcome_of([&] {
       Learner learner(std::move(holder), data, s.options);

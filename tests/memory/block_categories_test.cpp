@@ -5,13 +5,14 @@
 #include <ATen/ops/empty.h>
 #include <gtest/gtest.h>
 
+#include "memory/bytes_of.h"
 #include "tare/memory/event_log.h"
 #include "tare/memory/phase.h"
 
 namespace tare::memory {
 namespace {
 
-at::Tensor bytes_of(int64_t bytes) { return at::empty({bytes}, at::kByte); }
+using tare::testing::bytes_of;
 
 /// Allocated in `born`, freed in `died` or, if that is unset, never.
 std::string category(uint32_t born, std::optional<uint32_t> died) {

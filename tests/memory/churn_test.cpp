@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "memory/bytes_of.h"
 #include "tare/memory/call_site.h"
 #include "tare/memory/call_stack.h"
 #include "tare/memory/event_log.h"
@@ -22,11 +23,12 @@
 namespace tare::memory {
 namespace {
 
+using tare::testing::bytes_of;
+
 constexpr int kRounds = 3000;
 constexpr int64_t kTooMuch = int64_t{1} << 50;
 
 constexpr int kLine = __LINE__ + 1;
-at::Tensor bytes_of(int64_t bytes) { return at::empty({bytes}, at::kByte); }
 
 /// Blocks on their way from the thread that made them to the one that frees them.
 class Exchange {

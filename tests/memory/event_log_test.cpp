@@ -14,6 +14,7 @@
 #include <random>
 #include <thread>
 
+#include "memory/bytes_of.h"
 #include "support/sanitized.h"
 #include "tare/base/bytes.h"
 #include "tare/base/error.h"
@@ -24,7 +25,7 @@
 namespace tare::memory {
 namespace {
 
-at::Tensor bytes_of(int64_t bytes) { return at::empty({bytes}, at::kByte); }
+using tare::testing::bytes_of;
 
 std::vector<uint64_t> numbers(const std::vector<LiveBlock>& blocks) {
   std::vector<uint64_t> list;

@@ -14,6 +14,7 @@
 #include <string>
 #include <thread>
 
+#include "memory/bytes_of.h"
 #include "tare/base/bytes.h"
 #include "tare/base/error.h"
 #include "tare/memory/oom.h"
@@ -22,7 +23,7 @@
 namespace tare::memory {
 namespace {
 
-at::Tensor bytes_of(int64_t bytes) { return at::empty({bytes}, at::kByte); }
+using tare::testing::bytes_of;
 
 class HostAllocator : public ::testing::Test {
  protected:

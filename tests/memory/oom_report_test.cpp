@@ -11,6 +11,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "memory/bytes_of.h"
 #include "tare/memory/call_stack.h"
 #include "tare/memory/host_allocator.h"
 #include "tare/memory/oom.h"
@@ -19,9 +20,8 @@
 namespace tare::memory {
 namespace {
 
+using tare::testing::bytes_of;
 using ::testing::HasSubstr;
-
-at::Tensor bytes_of(int64_t bytes) { return at::empty({bytes}, at::kByte); }
 
 struct Owner final : Accountable {
   [[nodiscard]] std::string account_name() const override { return "owner"; }

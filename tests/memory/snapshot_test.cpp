@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "memory/bytes_of.h"
 #include "tare/base/error.h"
 #include "tare/memory/backend.h"
 #include "tare/memory/call_stack.h"
@@ -20,9 +21,8 @@
 namespace tare::memory {
 namespace {
 
+using tare::testing::bytes_of;
 using ::testing::HasSubstr;
-
-at::Tensor bytes_of(int64_t bytes) { return at::empty({bytes}, at::kByte); }
 
 /// Subtracts the snapshot taken at its construction from a new one.
 class Difference {
@@ -50,7 +50,7 @@ class Difference {
   Snapshot before_ = checked();
 };
 
-struct Owner final : Accountable {
+struct OwnerOfTwo final : Accountable {
   [[nodiscard]] std::string account_name() const override { return "owner"; }
   [[nodiscard]] Ledger ledger() const override {
     Ledger ledger;
@@ -64,7 +64,7 @@ struct Owner final : Accountable {
 
 TEST(Snapshot, TakesTheCategoriesOfLedgers) {
   const Difference more;
-  const Owner owner;
+  const OwnerOfTwo owner;
   EXPECT_EQ(more[Category::parameters], 1000);
   EXPECT_EQ(more[Category::optimizer], 2000);
   EXPECT_EQ(more.unexplained(), 0);
@@ -131,7 +131,7 @@ TEST(Snapshot, CountsThePhaseInForceAsWorkspaceOrOther) {
 
 TEST(Snapshot, ListsHoldersLargestFirst) {
   const CallSites gather;
-  const Owner owner;
+  const OwnerOfTwo owner;
   std::vector<at::Tensor> kept;
   for (int i = 0; i < 2; ++i) kept.push_back(at::empty({70'000}, at::kByte));
   const int line = __LINE__ - 1;
@@ -149,7 +149,7 @@ TEST(Snapshot, ListsHoldersLargestFirst) {
 }
 
 TEST(Snapshot, TakesAGivenLedgerOnAnyThread) {
-  const Owner owner;
+  const OwnerOfTwo owner;
   std::thread([&] {
     const auto snapshot = take_snapshot(c10::kCPU, owner.ledger());
     EXPECT_EQ(snapshot.categories[Category::parameters], 1000);

@@ -15,7 +15,7 @@ using at::Tensor;
 using ::testing::HasSubstr;
 
 // Sums of float32 in another order.
-constexpr double kTolerance = 1e-6;
+constexpr double kLossTolerance = 1e-6;
 
 const Tensor kLogits = at::tensor({2.0f, 0.5f, -1.0f, 0.0f, 1.0f, 3.0f}).view({2, 3});
 Tensor labels(std::vector<int64_t> values) { return at::tensor(values); }
@@ -36,9 +36,10 @@ TEST(Loss, CrossEntropyIsMinusLogSoftmaxOfTheLabel) {
   const double second = std::log(std::exp(0.0) + std::exp(1.0) + std::exp(3.0)) - 1.0;
   const Tensor each = loss.per_sample(kLogits, labels({0, 1}));
   ASSERT_EQ(each.sizes(), at::IntArrayRef({2}));
-  EXPECT_NEAR(each[0].item<double>(), first, kTolerance);
-  EXPECT_NEAR(each[1].item<double>(), second, kTolerance);
-  EXPECT_NEAR(loss.mean(kLogits, labels({0, 1})).item<double>(), (first + second) / 2, kTolerance);
+  EXPECT_NEAR(each[0].item<double>(), first, kLossTolerance);
+  EXPECT_NEAR(each[1].item<double>(), second, kLossTolerance);
+  EXPECT_NEAR(loss.mean(kLogits, labels({0, 1})).item<double>(), (first + second) / 2,
+              kLossTolerance);
 }
 
 TEST(Loss, MeanOfPerSampleIsMeanForEveryName) {
@@ -51,7 +52,8 @@ TEST(Loss, MeanOfPerSampleIsMeanForEveryName) {
     const ResolvedLoss loss = resolve(name);
     const Tensor each = loss.per_sample(output, target);
     ASSERT_EQ(each.sizes(), at::IntArrayRef({4})) << name;
-    EXPECT_NEAR(each.mean().item<double>(), loss.mean(output, target).item<double>(), kTolerance)
+    EXPECT_NEAR(each.mean().item<double>(), loss.mean(output, target).item<double>(),
+                kLossTolerance)
         << name;
   }
 }
@@ -82,7 +84,7 @@ TEST(Loss, TakesTheOptionsOfItsName) {
   EXPECT_TRUE(at::equal(smoothed.mean(logits, classes),
                         at::cross_entropy_loss(logits, classes, {}, 1, kIgnoredLabel, 0.2)));
   EXPECT_NEAR(smoothed.per_sample(logits, classes).sum().item<double>(),
-              smoothed.sum(logits, classes).item<double>(), 5 * kTolerance);
+              smoothed.sum(logits, classes).item<double>(), 5 * kLossTolerance);
   EXPECT_EQ(smoothed.activation_name, "softmax");
   EXPECT_EQ(counted(smoothed, classes), 5);
 
@@ -95,7 +97,7 @@ TEST(Loss, TakesTheOptionsOfItsName) {
   for (const Tensor& output : {logits, far}) {
     EXPECT_NEAR(recall.mean(output, values).item<double>(),
                 at::binary_cross_entropy_with_logits(output, values, {}, weight).item<double>(),
-                20 * kTolerance);
+                20 * kLossTolerance);
   }
   EXPECT_EQ(recall.per_sample(logits, values).sizes(), at::IntArrayRef({6}));
 }
@@ -122,13 +124,13 @@ TEST(Loss, ClassWeightsAreThoseOfTorch) {
                                       smoothing);
       };
       EXPECT_NEAR(loss.mean(logits, classes).item<double>(),
-                  wanted(at::Reduction::Mean).item<double>(), 2 * kTolerance);
+                  wanted(at::Reduction::Mean).item<double>(), 2 * kLossTolerance);
       EXPECT_TRUE(at::equal(loss.sum(logits, classes), wanted(at::Reduction::Sum)));
       if (shape.size() == 1) {
         EXPECT_TRUE(at::equal(loss.per_sample(logits, classes), wanted(at::Reduction::None)));
       }
       EXPECT_NEAR(loss.mean(logits, classes).item<double>() * counted(loss, classes).value(),
-                  loss.sum(logits, classes).item<double>(), 100 * kTolerance);
+                  loss.sum(logits, classes).item<double>(), 100 * kLossTolerance);
     }
   }
 }

@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "models/parameter_count.h"
 #include "tare/base/error.h"
 #include "tare/model/registry.h"
 #include "tare/trace/trace.h"
@@ -13,6 +14,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using testing::parameter_count;
 
 bool takes_tokens(const std::string& name) { return name == "gpt"; }
 bool takes_sequences(const std::string& name) { return name == "lstm"; }
@@ -39,12 +41,6 @@ Batch samples(const std::string& name, int64_t count) {
 std::vector<std::string> group_names(const Model& model) {
   std::vector<std::string> all;
   for (const auto& group : model.layer_groups()) all.push_back(group.name);
-  return all;
-}
-
-int64_t parameter_count(const Model& model) {
-  int64_t all = 0;
-  for (const auto& p : model.parameters()) all += p.tensor.numel();
   return all;
 }
 

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "models/parameter_count.h"
 #include "tare/base/error.h"
 #include "tare/model/registry.h"
 #include "tare/trace/trace.h"
@@ -21,23 +22,18 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Pair;
+using testing::parameter_count;
 
-std::vector<std::pair<std::string, std::vector<int64_t>>> entries(const Model& model) {
+std::vector<std::pair<std::string, std::vector<int64_t>>> names_and_shapes(const Model& model) {
   std::vector<std::pair<std::string, std::vector<int64_t>>> all;
   for (const auto& [name, tensor] : model.state()) all.emplace_back(name, tensor.sizes().vec());
-  return all;
-}
-
-int64_t parameter_count(const Model& model) {
-  int64_t all = 0;
-  for (const auto& p : model.parameters()) all += p.tensor.numel();
   return all;
 }
 
 TEST(Gpt, HoldsTheTensorsOfGpt2) {
   const plan::MetaScope without_memory;
   const Model model = models::make("gpt", {.classes = 50257});
-  const auto all = entries(model);
+  const auto all = names_and_shapes(model);
   EXPECT_EQ(all.size(), 148u);  // openai-community/gpt2 without its masks "attn.bias"
   EXPECT_EQ(parameter_count(model), 124'439'808);
   EXPECT_EQ(all[0].first, "wte.weight");

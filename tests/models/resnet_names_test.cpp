@@ -7,12 +7,15 @@
 #include <string>
 #include <vector>
 
+#include "models/parameter_count.h"
 #include "models/resnet.h"
 #include "tare/model/registry.h"
 #include "tare/trace/trace.h"
 
 namespace tare {
 namespace {
+
+using testing::parameter_count;
 
 struct Entry {
   std::string name;
@@ -84,12 +87,6 @@ std::vector<Entry> torchvision(const std::vector<int64_t>& blocks) {
 std::vector<Entry> entries(const Model& model) {
   std::vector<Entry> all;
   for (const auto& [name, tensor] : model.state()) all.push_back({name, tensor.sizes().vec()});
-  return all;
-}
-
-int64_t parameter_count(const Model& model) {
-  int64_t all = 0;
-  for (const auto& p : model.parameters()) all += p.tensor.numel();
   return all;
 }
 

@@ -13,14 +13,13 @@ namespace tare {
 namespace {
 
 using testing::backward;
+using testing::difference_to_torch;
+using testing::kSteps;
+using testing::kTolerance;
 using testing::make_for;
 using testing::make_net;
 using testing::Net;
 using testing::train;
-
-constexpr int64_t kSteps = 50;
-// Float32 kernels that round in another order: what 50 steps add up to on weights of order 1.
-constexpr double kTolerance = 1e-6;
 
 OptimizerOptions options(const std::string& kind, double lr, double weight_decay = 0,
                          std::optional<double> momentum = {}) {
@@ -29,21 +28,6 @@ OptimizerOptions options(const std::string& kind, double lr, double weight_decay
           .weight_decay = weight_decay,
           .momentum = momentum,
           .decay_norm_and_bias = true};
-}
-
-template <class TorchOptimizer, class Options>
-double difference_to_torch(const OptimizerOptions& ours, const Options& theirs) {
-  Net a = make_net(), b = make_net();
-  train(a, *make_for(a, ours), kSteps);
-  TorchOptimizer reference(b->parameters(), theirs);
-  for (int64_t i = 0; i < kSteps; ++i) {
-    reference.zero_grad();
-    backward(b, i);
-    reference.step();
-  }
-  Net fresh = make_net();
-  EXPECT_GT(testing::largest_difference(a, fresh), 1e-3) << "it did learn";
-  return testing::largest_difference(a, b);
 }
 
 TEST(ElementwiseOptimizer, RmsPropEqualsTorch) {

@@ -9,33 +9,16 @@ namespace tare {
 namespace {
 
 using testing::backward;
+using testing::difference_to_torch;
+using testing::kSteps;
+using testing::kTolerance;
 using testing::make_for;
 using testing::make_net;
 using testing::Net;
 using testing::train;
 
-constexpr int64_t kSteps = 50;
-// Float32 kernels that round in another order: what 50 steps add up to on weights of order 1.
-constexpr double kTolerance = 1e-6;
-
-template <class TorchOptimizer, class Options>
-double difference_to_torch(const OptimizerOptions& ours, const Options& theirs) {
-  Net a = make_net(), b = make_net();
-  const auto fused = make_for(a, ours);
-  TorchOptimizer reference(b->parameters(), theirs);
-  train(a, *fused, kSteps);
-  for (int64_t i = 0; i < kSteps; ++i) {
-    reference.zero_grad();
-    backward(b, i);
-    reference.step();
-  }
-  EXPECT_GT(testing::largest_difference(a, *std::make_unique<Net>(make_net())),
-            1e-3);  // it did learn
-  return testing::largest_difference(a, b);
-}
-
-OptimizerOptions options(const std::string& kind, double lr, double weight_decay,
-                         double momentum = 0.9, bool nesterov = false) {
+OptimizerOptions fused_options(const std::string& kind, double lr, double weight_decay,
+                               double momentum = 0.9, bool nesterov = false) {
   return {.kind = kind,
           .lr = lr,
           .weight_decay = weight_decay,
@@ -47,32 +30,33 @@ OptimizerOptions options(const std::string& kind, double lr, double weight_decay
 TEST(FusedOptimizer, SgdEqualsTorch) {
   using torch::optim::SGD;
   using torch::optim::SGDOptions;
-  EXPECT_LT(difference_to_torch<SGD>(options("sgd", 0.01, 0, 0), SGDOptions(0.01)), kTolerance);
-  EXPECT_LT(difference_to_torch<SGD>(options("sgd", 0.01, 1e-3),
+  EXPECT_LT(difference_to_torch<SGD>(fused_options("sgd", 0.01, 0, 0), SGDOptions(0.01)),
+            kTolerance);
+  EXPECT_LT(difference_to_torch<SGD>(fused_options("sgd", 0.01, 1e-3),
                                      SGDOptions(0.01).momentum(0.9).weight_decay(1e-3)),
             kTolerance);
   EXPECT_LT(
-      difference_to_torch<SGD>(options("sgd", 0.01, 1e-3, 0.9, true),
+      difference_to_torch<SGD>(fused_options("sgd", 0.01, 1e-3, 0.9, true),
                                SGDOptions(0.01).momentum(0.9).weight_decay(1e-3).nesterov(true)),
       kTolerance);
 }
 
 TEST(FusedOptimizer, AdamEqualsTorch) {
   const auto theirs = torch::optim::AdamOptions(1e-3).weight_decay(1e-2);
-  EXPECT_LT(difference_to_torch<torch::optim::Adam>(options("adam", 1e-3, 1e-2), theirs),
+  EXPECT_LT(difference_to_torch<torch::optim::Adam>(fused_options("adam", 1e-3, 1e-2), theirs),
             kTolerance);
 }
 
 TEST(FusedOptimizer, AdamWEqualsTorch) {
   const auto theirs = torch::optim::AdamWOptions(1e-3).weight_decay(1e-2);
-  EXPECT_LT(difference_to_torch<torch::optim::AdamW>(options("adamw", 1e-3, 1e-2), theirs),
+  EXPECT_LT(difference_to_torch<torch::optim::AdamW>(fused_options("adamw", 1e-3, 1e-2), theirs),
             kTolerance);
 }
 
 TEST(FusedOptimizer, FirstMomentumStepIsThePlainGradient) {
   Net net = make_net();
   const auto before = net->fc->weight.detach().clone();
-  const auto optimizer = make_for(net, options("sgd", 0.5, 0));
+  const auto optimizer = make_for(net, fused_options("sgd", 0.5, 0));
   backward(net, 0);
   optimizer->step();
   EXPECT_TRUE(torch::allclose(net->fc->weight, before - 0.5 * net->fc->weight.grad(), 0, 1e-7));
@@ -117,14 +101,14 @@ TEST_P(Allocations, PrepareThatFailsChangesNothing) {
 
 INSTANTIATE_TEST_SUITE_P(
     Kinds, Allocations,
-    ::testing::Values(options("sgd", 0.1, 1e-2, 0), options("sgd", 0.1, 1e-2),
-                      options("adam", 1e-3, 1e-2), options("adamw", 1e-3, 1e-2),
-                      options("nadam", 1e-3, 1e-2), options("rmsprop", 1e-3, 1e-2),
+    ::testing::Values(fused_options("sgd", 0.1, 1e-2, 0), fused_options("sgd", 0.1, 1e-2),
+                      fused_options("adam", 1e-3, 1e-2), fused_options("adamw", 1e-3, 1e-2),
+                      fused_options("nadam", 1e-3, 1e-2), fused_options("rmsprop", 1e-3, 1e-2),
                       OptimizerOptions{.kind = "adadelta"}, OptimizerOptions{.kind = "adagrad"}));
 
 TEST(FusedOptimizer, ParameterWithoutGradientIsLeftAlone) {
   Net net = make_net();
-  const auto optimizer = make_for(net, options("adamw", 1e-2, 0.5));
+  const auto optimizer = make_for(net, fused_options("adamw", 1e-2, 0.5));
   train(net, *optimizer, 2);
   const auto weight = net->fc->weight.detach().clone(), bias = net->fc->bias.detach().clone();
   optimizer->zero_grad();
@@ -145,7 +129,7 @@ TEST(FusedOptimizer, ParameterWithoutGradientIsLeftAlone) {
 
 TEST(FusedOptimizer, GradientLaidOutOtherwiseIsAppliedElementByElement) {
   Net a = make_net(), b = make_net();
-  const auto optimizer = make_for(a, options("sgd", 1, 0, 0));
+  const auto optimizer = make_for(a, fused_options("sgd", 1, 0, 0));
   backward(a, 0);
   backward(b, 0);
   auto& gradient = a->fc->weight.mutable_grad();
@@ -158,7 +142,7 @@ TEST(FusedOptimizer, GradientLaidOutOtherwiseIsAppliedElementByElement) {
 TEST(FusedOptimizer, StepsParametersOfSeveralTypes) {
   Net net = make_net();
   net->fc->weight.set_data(net->fc->weight.to(torch::kDouble));
-  const auto optimizer = make_for(net, options("adamw", 1e-2, 0));
+  const auto optimizer = make_for(net, fused_options("adamw", 1e-2, 0));
   for (auto& p : net->parameters()) p.mutable_grad() = torch::ones_like(p);
   const auto weight = net->fc->weight.detach().clone(), bias = net->fc->bias.detach().clone();
   optimizer->step();
@@ -205,7 +189,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(FusedOptimizer, MomentumMayComeAndGo) {
   Net net = make_net();
-  const auto optimizer = make_for(net, options("sgd", 0.01, 0, 0));
+  const auto optimizer = make_for(net, fused_options("sgd", 0.01, 0, 0));
   train(net, *optimizer, 1);
   EXPECT_TRUE(optimizer->state().empty());
   for (auto& group : optimizer->groups()) group.momentum = 0.9;
@@ -215,7 +199,7 @@ TEST(FusedOptimizer, MomentumMayComeAndGo) {
 
 TEST(FusedOptimizer, StepKeepsNoGradientAlive) {
   Net net = make_net();
-  const auto optimizer = make_for(net, options("adamw", 1e-3, 0));
+  const auto optimizer = make_for(net, fused_options("adamw", 1e-3, 0));
   train(net, *optimizer, 1);
   const int64_t with = memory::host_allocator::counters().live_blocks;
   optimizer->zero_grad();

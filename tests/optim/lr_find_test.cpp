@@ -18,7 +18,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr double kRounding = 1e-12;  // of sums of a hundred losses
+constexpr double kSumRounding = 1e-12;  // of sums of a hundred losses
 
 TEST(LrFindCurve, SmoothsAndSuggestsAsFastaiDoes) {
   const auto golden =
@@ -32,13 +32,13 @@ TEST(LrFindCurve, SmoothsAndSuggestsAsFastaiDoes) {
     const auto smoothed = one["smoothed"].get<std::vector<double>>();
     ASSERT_EQ(curve.points().size(), smoothed.size()) << one["name"];
     for (size_t i = 0; i < smoothed.size(); ++i)
-      ASSERT_NEAR(curve.points()[i].smoothed, smoothed[i], kRounding * smoothed[i]) << i;
+      ASSERT_NEAR(curve.points()[i].smoothed, smoothed[i], kSumRounding * smoothed[i]) << i;
     LrFindResult result{.points = curve.points(), .steps = 100};
     suggest(result);
     ASSERT_TRUE(result.valley.has_value()) << one["name"];
-    EXPECT_NEAR(*result.valley / one["valley"].get<double>(), 1, kRounding) << one["name"];
-    EXPECT_NEAR(*result.steepest / one["steepest"].get<double>(), 1, kRounding) << one["name"];
-    EXPECT_NEAR(*result.minimum / one["minimum"].get<double>(), 1, kRounding) << one["name"];
+    EXPECT_NEAR(*result.valley / one["valley"].get<double>(), 1, kSumRounding) << one["name"];
+    EXPECT_NEAR(*result.steepest / one["steepest"].get<double>(), 1, kSumRounding) << one["name"];
+    EXPECT_NEAR(*result.minimum / one["minimum"].get<double>(), 1, kSumRounding) << one["name"];
   }
 }
 

@@ -1,8 +1,12 @@
 // A small network with convolution, norm and linear layers, and gradients for it.
 #pragma once
 
+#include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <algorithm>
+#include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -69,6 +73,27 @@ inline void train(Net& net, Optimizer& optimizer, int64_t steps, int64_t first =
     backward(net, i);
     optimizer.step();
   }
+}
+
+constexpr int64_t kSteps = 50;
+// Float32 kernels that round in another order: what 50 steps add up to on weights of order 1.
+constexpr double kTolerance = 1e-6;
+
+/// Trains two equal networks for kSteps steps, one with Tare's optimizer and one with LibTorch's.
+/// Returns the largest difference of their weights.
+template <class TorchOptimizer, class Options>
+double difference_to_torch(const OptimizerOptions& ours, const Options& theirs) {
+  Net a = make_net(), b = make_net(), fresh = make_net();
+  const auto optimizer = make_for(a, ours);
+  TorchOptimizer reference(b->parameters(), theirs);
+  train(a, *optimizer, kSteps);
+  for (int64_t i = 0; i < kSteps; ++i) {
+    reference.zero_grad();
+    backward(b, i);
+    reference.step();
+  }
+  EXPECT_GT(largest_difference(a, fresh), 1e-3) << "it did learn";
+  return largest_difference(a, b);
 }
 
 }  // namespace tare::testing

@@ -12,12 +12,11 @@ namespace {
 using testing::backward;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using testing::kSteps;
 using testing::make_net;
 using testing::Net;
 using testing::train;
 using torch::optim::OptimizerParamGroup;
-
-constexpr int64_t kSteps = 50;
 
 // One way to make each known class by hand and wrapped.
 struct Case {

@@ -34,13 +34,13 @@ void add_slow_adam() {
   });
 }
 
-struct Case {
+struct AdvisedCase {
   const char* name;
   const char* optimizer;
   const char* phases;
   const char* more = "";
 };
-void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
+void PrintTo(const AdvisedCase& c, std::ostream* out) { *out << c.name; }
 
 std::vector<std::string> words_of(const std::string& text) {
   std::istringstream in(text);
@@ -53,11 +53,11 @@ std::string key_of(const std::string& change) {
   return key.starts_with("phases.") ? key.substr(key.find('.', 7) + 1) : key;
 }
 
-class Advice : public ::testing::TestWithParam<Case> {
+class Advice : public ::testing::TestWithParam<AdvisedCase> {
  protected:
   Advice() {
     add_slow_adam();
-    const Case& c = GetParam();
+    const AdvisedCase& c = GetParam();
     std::ofstream(file_) << "name: r\nfolder: " << folder_.path().string()
                          << "\ndevice: cpu\nworkers: 0\nbatch: 32\n"
                             "data: {name: generated_digits, size: 16, count: 200}\n"
@@ -107,20 +107,20 @@ constexpr const char* kOne = "[{name: only}]";
 INSTANTIATE_TEST_SUITE_P(
     Recipes, Advice,
     ::testing::Values(
-        Case{"Adamw", "adamw", kOne},
-        Case{"OptionsThatSgdLacks", "{kind: adam, beta2: 0.9, eps: 1.0e-6}", kOne},
-        Case{"WithoutMomentum", "{kind: adamw, momentum: 0}", kOne},
-        Case{"MomentumOfItsOwn", "{kind: adamw, momentum: 0.8}",
-             "[{name: only, schedule: constant}]"},
-        Case{"NoMomentumOption", "adagrad", kOne}, Case{"Rmsprop", "rmsprop", kOne},
-        Case{"Nesterov", "{kind: sgd, nesterov: true}", kOne},
-        Case{"OptionsOfAProgram", "{kind: slow_adam, options: {by: 2}}", kOne},
-        Case{"MomentaOfASchedule", "adamw",
-             "[{name: only, schedule: {kind: one_cycle, one_cycle: {momentum_start: 0.9, "
-             "momentum_lowest: 0.8}}}]"},
-        Case{"SeveralPhases", "adamw", "[{name: a}, {name: b, batch: 4}]"},
-        Case{"PhasesOfTheirOwn", "adamw",
-             "[{name: a, micro_batch: 32, recompute: none, offload: none}]"}),
+        AdvisedCase{"Adamw", "adamw", kOne},
+        AdvisedCase{"OptionsThatSgdLacks", "{kind: adam, beta2: 0.9, eps: 1.0e-6}", kOne},
+        AdvisedCase{"WithoutMomentum", "{kind: adamw, momentum: 0}", kOne},
+        AdvisedCase{"MomentumOfItsOwn", "{kind: adamw, momentum: 0.8}",
+                    "[{name: only, schedule: constant}]"},
+        AdvisedCase{"NoMomentumOption", "adagrad", kOne}, AdvisedCase{"Rmsprop", "rmsprop", kOne},
+        AdvisedCase{"Nesterov", "{kind: sgd, nesterov: true}", kOne},
+        AdvisedCase{"OptionsOfAProgram", "{kind: slow_adam, options: {by: 2}}", kOne},
+        AdvisedCase{"MomentaOfASchedule", "adamw",
+                    "[{name: only, schedule: {kind: one_cycle, one_cycle: {momentum_start: 0.9, "
+                    "momentum_lowest: 0.8}}}]"},
+        AdvisedCase{"SeveralPhases", "adamw", "[{name: a}, {name: b, batch: 4}]"},
+        AdvisedCase{"PhasesOfTheirOwn", "adamw",
+                    "[{name: a, micro_batch: 32, recompute: none, offload: none}]"}),
     [](const auto& test) { return std::string(test.param.name); });
 
 }  // namespace

@@ -27,7 +27,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-RecipeOptions one_phase(const TempDir& folder) {
+RecipeOptions digits_phase(const TempDir& folder) {
   RecipeOptions recipe = tiny(folder);
   at::set_num_threads(1);
   recipe.learner.workers = 0;  // plans are exact
@@ -80,7 +80,7 @@ TEST(DefaultBatch, IsThatOfThePhasesDataAndWrittenOut) {
 
 TEST(DefaultBatch, BoundsAMicroBatch) {
   const TempDir folder;
-  RecipeOptions recipe = one_phase(folder);
+  RecipeOptions recipe = digits_phase(folder);
   recipe.batch.reset();
   recipe.learner.micro_batch = 9;
   EXPECT_THAT(refusal(recipe), HasSubstr("micro_batch is larger than the batch of phase 1"));
@@ -91,7 +91,7 @@ TEST(Classes, AreCountedInTheLabels) {
   const TempDir folder, pictures;
   write_image_folder(pictures.path(), 60);
   for (const char* digit : {"3", "4", "5", "6", "7", "8", "9"}) fs::remove_all(pictures / digit);
-  RecipeOptions recipe = one_phase(folder);
+  RecipeOptions recipe = digits_phase(folder);
   recipe.batch.reset();
   recipe.data = {.name = "image_folder", .folder = pictures.path().string()};
   const RunReport report = run_recipe(recipe, {.plan = true});
@@ -116,7 +116,7 @@ TEST(Classes, AreAutoInTheDump) {
 
 TEST(OptimizerRate, IsThatOfEveryPhaseWithoutOne) {
   const TempDir a, b, c;
-  RecipeOptions recipe = one_phase(a);
+  RecipeOptions recipe = digits_phase(a);
   recipe.phases[0].lr.reset();
   recipe.learner.optimizer.lr = 1e-2;
   const double by_default = run_recipe(recipe).phases[0].epochs[0].train_loss;
@@ -132,7 +132,7 @@ TEST(OptimizerRate, IsThatOfEveryPhaseWithoutOne) {
 
 TEST(BestWeights, AreThoseThatThePhaseEndsWith) {
   const TempDir folder;
-  RecipeOptions recipe = one_phase(folder);
+  RecipeOptions recipe = digits_phase(folder);
   recipe.model = {.name = "mlp"};
   recipe.phases[0].epochs = 3;
   recipe.phases[0].schedule.kind = "constant";
@@ -164,7 +164,7 @@ TEST(BestWeights, AreThoseThatThePhaseEndsWith) {
 
 TEST(BestWeights, AreTheSameAfterAnInterrupt) {
   const TempDir folder;
-  RecipeOptions recipe = one_phase(folder);
+  RecipeOptions recipe = digits_phase(folder);
   recipe.phases[0].epochs = 3;
   recipe.phases[0].best = "accuracy";
   (void)run_recipe(recipe);
@@ -180,7 +180,7 @@ TEST(BestWeights, AreTheSameAfterAnInterrupt) {
 // A sticky error is what a kill looks like from the disk.
 TEST(BestWeights, LeaveNoCheckpointWhereverTheEndOfARunIsCut) {
   const auto recipe_in = [](const TempDir& folder) {
-    RecipeOptions recipe = one_phase(folder);
+    RecipeOptions recipe = digits_phase(folder);
     recipe.phases[0].best = "valid_loss";
     return recipe;
   };
@@ -209,7 +209,7 @@ TEST(BestWeights, LeaveNoCheckpointWhereverTheEndOfARunIsCut) {
 
 TEST(BestWeights, NeedAFigureThatThereIs) {
   const TempDir folder;
-  RecipeOptions recipe = one_phase(folder);
+  RecipeOptions recipe = digits_phase(folder);
   recipe.phases[0].best = "acuracy";
   EXPECT_THAT(
       refusal(recipe),
@@ -246,7 +246,7 @@ TEST(EarlyChecks, AreMadeBeforeAnyWorkByRunAndPlan) {
 TEST(EarlyChecks, NameTheNearestFolder) {
   const TempDir folder, pictures;
   write_image_folder(pictures / "images", 20);
-  RecipeOptions recipe = one_phase(folder);
+  RecipeOptions recipe = digits_phase(folder);
   recipe.data = {.name = "image_folder", .folder = (pictures / "imagse").string()};
   EXPECT_THAT(refusal(recipe),
               AllOf(HasSubstr("data.folder is not there"), HasSubstr("did you mean \"images\"")));
@@ -254,7 +254,7 @@ TEST(EarlyChecks, NameTheNearestFolder) {
 
 TEST(TestSplit, IsNeverTheValidationSplitUnderAnotherName) {
   const TempDir folder;
-  RecipeOptions recipe = one_phase(folder);
+  RecipeOptions recipe = digits_phase(folder);
   std::ostringstream out;
   const RunReport without = run_recipe(recipe, {.out = &out});
   EXPECT_FALSE(without.test);
@@ -278,7 +278,7 @@ class StoppedRun : public ::testing::Test {
  protected:
   StoppedRun() {
     write_image_folder(pictures_.path(), 60);
-    recipe_ = one_phase(folder_);
+    recipe_ = digits_phase(folder_);
     recipe_.batch.reset();
     recipe_.data = {.name = "image_folder", .folder = pictures_.path().string()};
     request_interrupt();

@@ -21,11 +21,11 @@ namespace {
 
 using ::testing::HasSubstr;
 
-struct Case {
+struct OwnData {
   std::string data, model;
 };
 
-class EveryDataSet : public ::testing::TestWithParam<Case> {
+class EveryDataSet : public ::testing::TestWithParam<OwnData> {
  protected:
   static void SetUpTestSuite() {
     at::set_num_threads(1);  // what operators take depends on their threads
@@ -86,8 +86,8 @@ TEST_P(EveryDataSet, ResumesToTheSameBundle) {
   EXPECT_TRUE(content_of(folder_ / "own/own.tare") == content_of(folder_ / "stopped/own.tare"));
 }
 
-std::vector<Case> cases() {
-  std::vector<Case> all;
+std::vector<OwnData> cases() {
+  std::vector<OwnData> all;
   for (const auto& name : datasets::names()) {
     if (name == "text_folder") {
       all.push_back({name, "lstm"});
@@ -140,7 +140,7 @@ TEST(RunRecipe, IsNotContinuedWithOtherTextsUnderTheSameNames) {
 }
 
 /// The message of the ConfigError; nothing is left in the folder.
-std::string refusal(const RecipeOptions& recipe, const RunOptions& options) {
+std::string refusal_of(const RecipeOptions& recipe, const RunOptions& options) {
   try {
     (void)run_recipe(recipe, options);
   } catch (const ConfigError& error) {
@@ -157,7 +157,7 @@ TEST(RunRecipe, RefusesAModelThatDoesNotTakeTheSamples) {
   recipe.phases.resize(1);
   recipe.data = own.options("text_folder");
   recipe.model = {.name = "convnet"};
-  const auto refused = [&] { return refusal(recipe, {}); };
+  const auto refused = [&] { return refusal_of(recipe, {}); };
   EXPECT_THAT(refused(), HasSubstr("model.name cannot be made for samples of shape"));
   recipe.model = {.name = "lstm"};
   recipe.data.collate = config::Choice{.name = "pad"};
@@ -180,7 +180,7 @@ TEST(RunRecipe, RefusesACollateFunctionWhereTheDataSetJoinsNoTexts) {
   for (const char* set : {"image_folder", "idx", "tfrecord", "generated_digits"}) {
     recipe.data = own.options(set);
     recipe.data.collate = config::Choice{.name = "pad"};  // what texts have where none is given
-    EXPECT_THAT(refusal(recipe, {}),
+    EXPECT_THAT(refusal_of(recipe, {}),
                 HasSubstr(std::string("data.collate is not taken by the data set ") + set));
   }
 }
@@ -230,7 +230,7 @@ TEST(RunRecipe, OfPicturesWithoutLabelsIsRefusedBeforeItMakesAFolder) {
   recipe.data = {.name = "image_folder", .folder = (folder / "flat").string()};
   recipe.model.options.classes = 10;
   for (const bool plan : {true, false})
-    EXPECT_THAT(refusal(recipe, {.plan = plan}),
+    EXPECT_THAT(refusal_of(recipe, {.plan = plan}),
                 HasSubstr("loss needs labels, and the data set 'image_folder' has none"));
 }
 
@@ -253,14 +253,14 @@ TEST(RunRecipe, TrainsOnNumbersFromRecordsTowardsNumbers) {
   EXPECT_LT(report.valid->metrics.at(0).value, 0.2);
   recipe.name = "refused";
   recipe.phases[0].size = 4;
-  EXPECT_THAT(refusal(recipe, {}),
+  EXPECT_THAT(refusal_of(recipe, {}),
               HasSubstr("phases.0.size can change images only, and the shape of a sample is [2]"));
   recipe.phases[0].size = 0;
   recipe.data.channels = 3;
-  EXPECT_THAT(refusal(recipe, {}), HasSubstr("data.channels is for PNG pictures"));
+  EXPECT_THAT(refusal_of(recipe, {}), HasSubstr("data.channels is for PNG pictures"));
   recipe.data.channels = 0;
   recipe.model.options.classes = 2;
-  EXPECT_THAT(refusal(recipe, {}),
+  EXPECT_THAT(refusal_of(recipe, {}),
               HasSubstr("loss does not take the targets of the data with a model of 2 outputs"));
 }
 
@@ -270,7 +270,7 @@ TEST(RunRecipe, OfAModelThatDoesNotTakeTheDataIsRefusedBeforeItMakesAFolder) {
   recipe.phases.resize(1);
   recipe.model = {.name = "mlp"};
   recipe.phases[0].size = 20;
-  EXPECT_THAT(refusal(recipe, {.plan = true}), HasSubstr("model does not take the data: "));
+  EXPECT_THAT(refusal_of(recipe, {.plan = true}), HasSubstr("model does not take the data: "));
 }
 
 TEST(RunRecipe, OfAModelThatDoesNotTakeTextsIsRefusedBeforeItMakesAFolder) {
@@ -283,12 +283,12 @@ TEST(RunRecipe, OfAModelThatDoesNotTakeTextsIsRefusedBeforeItMakesAFolder) {
   recipe.data.collate->options.set("with", config::Node::string("none"));
   recipe.model = {.name = "gpt", .options = {.classes = 256, .sample_shape = {900}, .width = 8}};
   recipe.model.options.heads = 2;
-  EXPECT_NE(refusal(recipe, {.plan = true}), "accepted");
+  EXPECT_NE(refusal_of(recipe, {.plan = true}), "accepted");
   recipe.model = {.name = "mlp"};
-  EXPECT_NE(refusal(recipe, {.plan = true}), "accepted");
+  EXPECT_NE(refusal_of(recipe, {.plan = true}), "accepted");
   recipe.model = {.name = "lstm"};
   recipe.data.collate = config::Choice{.name = "stack"};  // texts of different length
-  EXPECT_NE(refusal(recipe, {.plan = true}), "accepted");
+  EXPECT_NE(refusal_of(recipe, {.plan = true}), "accepted");
 }
 
 // oneDNN refuses it with an error of its own, which is none of LibTorch's.
@@ -300,7 +300,7 @@ TEST(RunRecipe, OfARecurrentLayerThatTheProcessorCannotComputeIsRefusedBeforeItM
   recipe.data = own.options("text_folder");
   recipe.model = {.name = "lstm"};
   recipe.learner.precision = memory::processor_computes(at::kBFloat16) ? "fp16" : "bf16";
-  const std::string refused = refusal(recipe, {.plan = true});
+  const std::string refused = refusal_of(recipe, {.plan = true});
   if (refused == "accepted") GTEST_SKIP() << "this processor computes it";
   EXPECT_THAT(refused, HasSubstr("use the precision fp32"));
 }
@@ -312,14 +312,15 @@ TEST(RunRecipe, RefusesASampleShapeThatIsNotThatOfTheData) {
   const char* const problem = "model.sample_shape is not the shape of the samples of the first";
   for (const auto& shape : std::vector<std::vector<int64_t>>{{1, 99, 99}, {3, 16, 16}}) {
     recipe.model.options.sample_shape = shape;
-    EXPECT_THAT(refusal(recipe, {}), HasSubstr(problem));
+    EXPECT_THAT(refusal_of(recipe, {}), HasSubstr(problem));
     EXPECT_THROW((void)plan_recipe(recipe), ConfigError);
   }
   recipe.model = {.name = "mlp", .options = {.sample_shape = {256}}};
-  EXPECT_THAT(refusal(recipe, {}), HasSubstr(problem)) << "as many numbers, which change nothing";
+  EXPECT_THAT(refusal_of(recipe, {}), HasSubstr(problem))
+      << "as many numbers, which change nothing";
   recipe.phases[0].size = 20;
   recipe.model.options.sample_shape = {1, 20, 20};
-  EXPECT_EQ(refusal(recipe, {}), "accepted") << "the shape that the first phase shows";
+  EXPECT_EQ(refusal_of(recipe, {}), "accepted") << "the shape that the first phase shows";
 }
 
 /// Lets no bundle be opened while in scope.

@@ -18,13 +18,13 @@ namespace {
 
 using ::testing::HasSubstr;
 
-struct Case {
+struct PlannedCase {
   const char* model;
   const char* optimizer;
   int64_t batch;
 };
 
-class PlannedRecipe : public ::testing::TestWithParam<Case> {};
+class PlannedRecipe : public ::testing::TestWithParam<PlannedCase> {};
 
 TEST_P(PlannedRecipe, EveryPhasePeaksAsPlannedToTheByte) {
   const TempDir folder;
@@ -86,9 +86,11 @@ TEST(RecipePlan, OfAnUnknownPhaseDoesNotSayThatItFits) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Zoo, PlannedRecipe,
-                         ::testing::Values(Case{"mlp", "adamw", 32}, Case{"convnet", "sgd", 7},
-                                           Case{"resnet9", "adamw", 32}, Case{"resnet9", "sgd", 3},
-                                           Case{"resnet18", "adamw", 64}),
+                         ::testing::Values(PlannedCase{"mlp", "adamw", 32},
+                                           PlannedCase{"convnet", "sgd", 7},
+                                           PlannedCase{"resnet9", "adamw", 32},
+                                           PlannedCase{"resnet9", "sgd", 3},
+                                           PlannedCase{"resnet18", "adamw", 64}),
                          [](const auto& test) {
                            return std::string(test.param.model) + "_" + test.param.optimizer + "_" +
                                   std::to_string(test.param.batch);

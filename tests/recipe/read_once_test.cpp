@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-int64_t tracked() { return memory::backend(c10::kCPU).usage().allocated_bytes; }
+int64_t tracked_bytes() { return memory::backend(c10::kCPU).usage().allocated_bytes; }
 
 /// Counts how often files whose name has a given end are opened for reading.
 class CountsOpens : public io::FileSystem {
@@ -121,7 +121,7 @@ TEST_F(ReadOnce, CountsInThePeakOfEveryPhaseAsPlanned) {
 
 TEST_F(ReadOnce, LeavesNothingBehindTheRun) {
   (void)run_recipe(recipe());  // what libraries keep for the life of the process
-  const int64_t before = tracked();
+  const int64_t before = tracked_bytes();
   (void)run_recipe(recipe(), {.plan = true});
   RecipeOptions r = recipe();
   r.test = false;
@@ -129,21 +129,21 @@ TEST_F(ReadOnce, LeavesNothingBehindTheRun) {
   (void)run_recipe(r);
   r.learner.loss = "mse";  // which does not take these targets
   EXPECT_ANY_THROW((void)run_recipe(r));
-  EXPECT_EQ(tracked(), before);
+  EXPECT_EQ(tracked_bytes(), before);
 }
 
 TEST_F(ReadOnce, OneDataSetIsOpenAtATime) {
-  const int64_t before = tracked();
+  const int64_t before = tracked_bytes();
   RecipeData data;
   const int64_t first = data.open(data_.options("idx")).bytes;
-  EXPECT_EQ(tracked() - before, first);
+  EXPECT_EQ(tracked_bytes() - before, first);
   EXPECT_EQ(data.bytes(), first);
   EXPECT_TRUE(data.is_open(data_.options("idx")));
   const int64_t second = data.open(data_.options("image_folder")).bytes;
   EXPECT_FALSE(data.is_open(data_.options("idx")));
-  EXPECT_EQ(tracked() - before, second) << "the first one is freed";
+  EXPECT_EQ(tracked_bytes() - before, second) << "the first one is freed";
   EXPECT_THROW((void)data.open({.name = "idx", .images = "absent", .labels = "absent"}), IoError);
-  EXPECT_EQ(tracked(), before);
+  EXPECT_EQ(tracked_bytes(), before);
   EXPECT_EQ(data.bytes(), 0);
 }
 

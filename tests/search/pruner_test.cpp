@@ -19,7 +19,9 @@ using nlohmann::json;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-json golden() { return json::parse(io::read_text(std::string(TARE_GOLDEN) + "/pruners.json")); }
+json golden_pruners() {
+  return json::parse(io::read_text(std::string(TARE_GOLDEN) + "/pruners.json"));
+}
 
 using Rules = std::shared_ptr<const Pruner>;
 
@@ -53,7 +55,7 @@ struct Played {
 
 TEST(Pruner, EveryDecisionIsOptunas) {
   int decisions = 0;
-  const json numbers = golden();
+  const json numbers = golden_pruners();
   for (const auto& replay : numbers["replays"]) {
     Played played{.rules = options(replay["options"].dump()),
                   .study = {.name = replay["name"], .maximize = replay["goal"] == "maximize"}};
@@ -76,7 +78,7 @@ TEST(Pruner, EveryDecisionIsOptunas) {
 }
 
 TEST(Pruner, SavesTheStepsThatTheReferenceSaves) {
-  const json numbers = golden();
+  const json numbers = golden_pruners();
   for (const auto& expected : numbers["sequential"]) {
     Played played{.rules = options("{type: asha, min_resource: 1, reduction_factor: " +
                                    expected["factor"].dump() + "}")};

@@ -35,7 +35,7 @@ using ::testing::UnorderedElementsAre;
 // Both sides round log-densities of order 10 in some ten operations.
 constexpr double kAcquisitionTolerance = 1e-9;
 
-json golden() { return json::parse(io::read_text(std::string(TARE_GOLDEN) + "/tpe.json")); }
+json golden_tpe() { return json::parse(io::read_text(std::string(TARE_GOLDEN) + "/tpe.json")); }
 
 SearchOptions options(const std::string& text, const std::string& method = "tpe") {
   SearchOptions options = search_options(text);
@@ -73,7 +73,7 @@ search::Coordinates ordered(const json& group, const json& candidate, const sear
 TEST(Tpe, EveryAcquisitionIsOptunas) {
   int compared = 0;
   double furthest = 0;
-  const json numbers = golden();
+  const json numbers = golden_tpe();
   for (const auto& study : numbers["studies"]) {
     const auto sweep = options("parameters: " + study["parameters"].dump() + '\n');
     std::vector<SeenTrial> history;
@@ -215,7 +215,7 @@ double best_of(const Search& search, const std::string& method, uint64_t seed) {
 }
 
 TEST(Sampler, SearchesAsWellAsOptuna) {
-  const json numbers = golden();
+  const json numbers = golden_tpe();
   ASSERT_EQ(numbers["searches"].size(), 4U);
   for (const auto& search : numbers["searches"]) {
     std::vector<double> best;

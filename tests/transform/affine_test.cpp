@@ -20,9 +20,10 @@
 namespace tare {
 namespace {
 
-constexpr double kRounding = 2e-5;  // sample points differ by some float32 roundings of [0, 15]
+constexpr double kSampleRounding =
+    2e-5;  // sample points differ by some float32 roundings of [0, 15]
 
-std::vector<uint64_t> seeds(int64_t count) {
+std::vector<uint64_t> affine_seeds(int64_t count) {
   std::vector<uint64_t> result;
   for (int64_t i = 0; i < count; ++i) result.push_back(derive_seed(9, static_cast<uint64_t>(i)));
   return result;
@@ -47,18 +48,18 @@ at::Tensor matrices(const Affine& affine, size_t place, int64_t height, int64_t 
 TEST(Affine, EqualsGridSampleOfTheSameDraws) {
   const at::Tensor images = at::randint(0, 256, {24, 2, 12, 16}, at::kByte);
   const Affine affine{35, 0.25};
-  const at::Tensor got = Transforms{affine}.apply(images, seeds(24), true);
-  const at::Tensor grid =
-      at::affine_grid_generator(matrices(affine, 0, 12, 16, seeds(24)), {24, 2, 12, 16}, false);
+  const at::Tensor got = Transforms{affine}.apply(images, affine_seeds(24), true);
+  const at::Tensor grid = at::affine_grid_generator(matrices(affine, 0, 12, 16, affine_seeds(24)),
+                                                    {24, 2, 12, 16}, false);
   const at::Tensor expected = at::grid_sampler_2d(images.to(at::kFloat) / 255, grid, 0, 0, false);
-  EXPECT_LE((got - expected).abs().max().item<double>(), kRounding);
+  EXPECT_LE((got - expected).abs().max().item<double>(), kSampleRounding);
   EXPECT_GT((got - images.to(at::kFloat) / 255).abs().mean().item<double>(), 0.05);
 }
 
 TEST(Affine, OfNothingIsTheImageItself) {
   const at::Tensor images = at::randint(0, 256, {5, 1, 7, 9}, at::kByte);
   const at::Tensor plain = Transforms{}.apply(images, {}, false);
-  EXPECT_TRUE(at::equal(Transforms{(Affine{0, 0})}.apply(images, seeds(5), true), plain));
+  EXPECT_TRUE(at::equal(Transforms{(Affine{0, 0})}.apply(images, affine_seeds(5), true), plain));
   EXPECT_TRUE(at::equal(Transforms{(Affine{30, 0.2})}.apply(images, {}, false), plain));
 }
 
@@ -66,12 +67,13 @@ TEST(Affine, IsAPassOfItsOwnAmongOtherSteps) {
   const at::Tensor images = at::randint(0, 256, {16, 1, 10, 10}, at::kByte);
   const Normalise normalise{{0.2}, {0.5}};
   const Transforms together{Flip{0.5}, Shift{1}, Affine{20, 0.1}, normalise, Resize{8, 8}};
-  const auto s = seeds(16);
+  const auto s = affine_seeds(16);
   const at::Tensor moved = Transforms{Flip{0.5}, Shift{1}}.apply(images, s, true);
   // The step is third in the list: two that change nothing keep its place.
   const at::Tensor turned = Transforms{Flip{0}, Flip{0}, Affine{20, 0.1}}.apply(moved, s, true);
   const at::Tensor expected = Transforms{normalise, Resize{8, 8}}.apply(turned, s, true);
-  EXPECT_LE((together.apply(images, s, true) - expected).abs().max().item<double>(), kRounding);
+  EXPECT_LE((together.apply(images, s, true) - expected).abs().max().item<double>(),
+            kSampleRounding);
   EXPECT_EQ(together.deterministic(), (Transforms{normalise, Resize{8, 8}}));
 }
 

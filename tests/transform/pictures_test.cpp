@@ -32,7 +32,7 @@ const fs::path kPictures = fs::path(TARE_GOLDEN) / "pictures";
 
 std::string file(const std::string& name) { return io::read_text(kPictures / name); }
 
-at::Tensor decode(const std::string& bytes, int64_t channels = 0) {
+at::Tensor decode_picture(const std::string& bytes, int64_t channels = 0) {
   return decode_image(std::as_bytes(std::span(bytes)), "picture", channels);
 }
 
@@ -97,9 +97,9 @@ TEST(Pictures, AreReadByTheirContentWithTheirOwnChannels) {
   EXPECT_EQ(stored, 1);
   EXPECT_EQ(read_image(kPictures / "sampled.jpg", 1, &stored).size(0), 1);
   EXPECT_EQ(stored, 3);
-  EXPECT_EQ(decode(file("lossy.webp")).size(0), 3);
+  EXPECT_EQ(decode_picture(file("lossy.webp")).size(0), 3);
   EXPECT_THROW((void)read_png(folder / "a.png"), FormatError);
-  EXPECT_THROW((void)decode(file("grey.jpg"), 2), ConfigError);
+  EXPECT_THROW((void)decode_picture(file("grey.jpg"), 2), ConfigError);
 }
 
 TEST(Pictures, AnOrientationIsNotApplied) {
@@ -108,7 +108,7 @@ TEST(Pictures, AnOrientationIsNotApplied) {
 
 TEST(Pictures, TransparentPixelsAreLaidOverBlack) {
   // Of a pixel with value v and the alpha of its own grey; black where alpha is 0.
-  const at::Tensor laid = decode(file("transparent.webp")), plain = pixels_of("source.ppm");
+  const at::Tensor laid = decode_picture(file("transparent.webp")), plain = pixels_of("source.ppm");
   EXPECT_TRUE(laid.le(plain).all().item<bool>());
   EXPECT_FALSE(at::equal(laid, plain));
 }
@@ -118,7 +118,7 @@ class EveryTruncation : public ::testing::TestWithParam<const char*> {};
 TEST_P(EveryTruncation, IsRefused) {
   const std::string whole = file(GetParam());
   for (size_t size = 0; size < whole.size(); ++size)
-    EXPECT_THROW((void)decode(whole.substr(0, size)), FormatError) << size;
+    EXPECT_THROW((void)decode_picture(whole.substr(0, size)), FormatError) << size;
 }
 
 INSTANTIATE_TEST_SUITE_P(Pictures, EveryTruncation,
@@ -152,10 +152,10 @@ std::string with_scans(int count) {
 }
 
 TEST(Pictures, AJpegMayHaveManyScans) {
-  EXPECT_TRUE(at::equal(decode(with_scans(500)), at::full({1, 8, 8}, 128, at::kByte)));
+  EXPECT_TRUE(at::equal(decode_picture(with_scans(500)), at::full({1, 8, 8}, 128, at::kByte)));
 }
 
-std::vector<HostileFile> hostile_files() {
+std::vector<HostileFile> hostile_pictures() {
   const std::string jpeg = file("sampled.jpg"), webp = file("lossless.webp");
   const auto with_size = [&](char high, char low) {
     std::string changed = jpeg;
@@ -194,17 +194,17 @@ class HostilePicture : public ::testing::TestWithParam<HostileFile> {};
 
 TEST_P(HostilePicture, IsRefusedByName) {
   testing::expect_refused("FormatError", "picture: " + GetParam().message,
-                          [] { (void)decode(GetParam().content); });
+                          [] { (void)decode_picture(GetParam().content); });
 }
 
-INSTANTIATE_TEST_SUITE_P(All, HostilePicture, ::testing::ValuesIn(hostile_files()),
+INSTANTIATE_TEST_SUITE_P(All, HostilePicture, ::testing::ValuesIn(hostile_pictures()),
                          testing::test_name);
 
 TEST(Pictures, BytesBetweenTheSegmentsOfAJpegAreNoDamage) {
   std::string jpeg = file("sampled.jpg");
-  const at::Tensor want = decode(jpeg);
+  const at::Tensor want = decode_picture(jpeg);
   jpeg.insert(jpeg.size() - 2, std::string(3, '\x11'));
-  EXPECT_TRUE(at::equal(decode(jpeg), want));
+  EXPECT_TRUE(at::equal(decode_picture(jpeg), want));
 }
 
 class Resized : public ::testing::TestWithParam<const char*> {};

@@ -16,7 +16,7 @@ namespace {
 
 constexpr int64_t kSide = 9;
 
-std::vector<uint64_t> seeds(size_t count) {
+std::vector<uint64_t> counted_seeds(size_t count) {
   std::vector<uint64_t> all(count);
   std::iota(all.begin(), all.end(), uint64_t{100});
   return all;
@@ -38,7 +38,7 @@ class MovesTogether : public ::testing::TestWithParam<Transforms> {};
 
 TEST_P(MovesTogether, PictureAndMask) {
   const at::Tensor images = pictures(30), classes = masks(images);
-  const auto s = seeds(30);
+  const auto s = counted_seeds(30);
   const at::Tensor moved = GetParam().apply(images, s, true);
   const at::Tensor mask = GetParam().apply_to_targets(classes, s, true);
   EXPECT_EQ(disagreements(moved, mask), 0);
@@ -57,7 +57,7 @@ INSTANTIATE_TEST_SUITE_P(Random, MovesTogether,
 
 TEST(Targets, WhatMovesInIsIgnoredByTheLosses) {
   const at::Tensor ones = at::full({40, kSide, kSide}, 1, at::kLong);
-  const at::Tensor moved = Transforms{Shift{3}}.apply_to_targets(ones, seeds(40), true);
+  const at::Tensor moved = Transforms{Shift{3}}.apply_to_targets(ones, counted_seeds(40), true);
   EXPECT_EQ(moved.min().item<int64_t>(), -100);
   EXPECT_EQ(moved.max().item<int64_t>(), 1);
   EXPECT_TRUE(moved.eq(1).logical_or(moved.eq(-100)).all().item<bool>());
@@ -65,7 +65,7 @@ TEST(Targets, WhatMovesInIsIgnoredByTheLosses) {
 
 TEST(Targets, PicturesAsTargetsAreInterpolatedAsTheInputs) {
   const at::Tensor images = at::randint(0, 256, {20, 2, kSide, kSide}).to(at::kFloat).div(255);
-  const auto s = seeds(20);
+  const auto s = counted_seeds(20);
   for (const bool antialias : {false, true}) {
     const Transforms transforms{Affine{25, 0.2}, Flip{0.5},
                                 Resize{.height = 4, .width = 6, .antialias = antialias}};
@@ -79,7 +79,8 @@ TEST(Targets, PicturesAsTargetsAreInterpolatedAsTheInputs) {
 TEST(Targets, ATurnedMaskHasTheClassOfTheNearestPixel) {
   at::Tensor mask = at::full({1, kSide, kSide}, 0, at::kLong);
   mask.narrow(2, 5, 4).fill_(7);
-  const at::Tensor turned = Transforms{(Affine{180, 0})}.apply_to_targets(mask, seeds(1), true);
+  const at::Tensor turned =
+      Transforms{(Affine{180, 0})}.apply_to_targets(mask, counted_seeds(1), true);
   const at::Tensor known = turned.eq(0).logical_or(turned.eq(7)).logical_or(turned.eq(-100));
   EXPECT_TRUE(known.all().item<bool>()) << "classes were mixed";
   EXPECT_FALSE(at::equal(turned, mask));
@@ -105,10 +106,12 @@ TEST(Targets, OnlyImagesOfTheInputsSizeMove) {
 
 TEST(Targets, OtherTypesAreRefused) {
   const Transforms flip{Flip{}};
-  EXPECT_THROW((void)flip.apply_to_targets(at::full({1, 3, 3}, 1, at::kInt), seeds(1), true),
-               ShapeError);
-  EXPECT_THROW((void)flip.apply_to_targets(at::full({2, 3, 3}, 1, at::kLong), seeds(1), true),
-               ShapeError);
+  EXPECT_THROW(
+      (void)flip.apply_to_targets(at::full({1, 3, 3}, 1, at::kInt), counted_seeds(1), true),
+      ShapeError);
+  EXPECT_THROW(
+      (void)flip.apply_to_targets(at::full({2, 3, 3}, 1, at::kLong), counted_seeds(1), true),
+      ShapeError);
 }
 
 TEST(RoundingResize, EqualsAnImageThatWasResizedBefore) {
