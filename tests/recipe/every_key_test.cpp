@@ -332,6 +332,15 @@ KeyRows EveryKey::option_rows() const {
         {"data={name: text_folder, folder: " + own_.path().string() + "/texts, collate: {pad: {}}}",
          "model={name: whole_text, classes: 3}"}};
   };
+  const auto metric = [](const std::string& entry, const std::string& option) {
+    return KeyRow{"metrics=[{" + entry + ": {" + option + "}}]", {"metrics=[" + entry + "]"}};
+  };
+  const auto threshold = [](const std::string& entry) {
+    const std::string start = "metrics=[{" + entry + ": {threshold: ";
+    return KeyRow{start + "0.2}}]",
+                  {"data={name: shares}", "model={name: mlp, classes: 3, hidden: [4]}",
+                   "loss=bce_with_logits", start + "0.5}}]"}};
+  };
   const std::vector<std::string> of_shares{
       "data={name: shares}", "model={name: mlp, classes: 3, hidden: [4]}", "metrics=[]"};
   return {
@@ -375,6 +384,19 @@ KeyRows EveryKey::option_rows() const {
       {"losses.bce_with_logits.positive_weight",
        loss("bce_with_logits", "positive_weight: 2", of_shares)},
       {"losses.smooth_l1.beta", loss("smooth_l1", "beta: 0.1", of_shares)},
+      {"metrics.accuracy.threshold", threshold("accuracy")},
+      {"metrics.top_k.k", metric("top_k", "k: 2")},
+      {"metrics.precision.average", metric("precision", "average: micro")},
+      {"metrics.precision.threshold", threshold("precision")},
+      {"metrics.recall.average", metric("recall", "average: micro")},
+      {"metrics.recall.threshold", threshold("recall")},
+      {"metrics.f1.average", metric("f1", "average: weighted")},
+      {"metrics.f1.threshold", threshold("f1")},
+      {"metrics.iou.ignore_index", metric("iou", "ignore_index: 3")},
+      {"metrics.iou.threshold", threshold("iou")},
+      {"metrics.dice.ignore_index", metric("dice", "ignore_index: 3")},
+      {"metrics.dice.threshold", threshold("dice")},
+      {"metrics.perplexity.ignore_index", metric("perplexity", "ignore_index: 3")},
       {"collates.pad.value", pad("value: 7")},
       {"collates.pad.with", pad("with: mask")},
       {"collates.pad.multiple", pad("multiple: 16")},

@@ -1,4 +1,4 @@
-// The registry of metrics, and their states over batches.
+// Metrics in recipes, and their states over batches.
 #include "tare/metric/metric.h"
 
 #include <ATen/ops/zeros.h>
@@ -10,7 +10,7 @@
 #include "tare/base/error.h"
 #include "tare/config/node.h"
 #include "tare/metric/check.h"
-#include "tare/metric/named.h"
+#include "tare/metric/mean_metric.h"
 
 namespace tare {
 namespace {
@@ -68,16 +68,6 @@ config::Node to_node(const Metric& value) {
 }
 
 namespace metrics {
-
-Registry& registry() {
-  static Registry all("metric", [](Registry& entries) {
-    add_class_metrics(entries);
-    add_count_metrics(entries);
-    add_rank_metrics(entries);
-    add_value_metrics(entries);
-  });
-  return all;
-}
 
 std::string text_of(const Metric& metric) {
   return std::holds_alternative<std::string>(metric) ? config::flow_text(to_node(metric)) : "";
