@@ -320,6 +320,15 @@ KeyRows EveryKey::option_rows() const {
     const std::string start = "data.transforms=[{" + entry + ": {";
     return KeyRow{start + with + "}}]", {start + without + "}}]"}};
   };
+  const auto metric = [](const std::string& entry, const std::string& option) {
+    return KeyRow{"metrics=[{" + entry + ": {" + option + "}}]", {"metrics=[" + entry + "]"}};
+  };
+  const auto threshold = [](const std::string& entry) {
+    const std::string start = "metrics=[{" + entry + ": {threshold: ";
+    return KeyRow{start + "0.2}}]",
+                  {"data={name: shares}", "model={name: mlp, classes: 3, hidden: [4]}",
+                   "loss=bce_with_logits", start + "0.5}}]"}};
+  };
   const auto loss = [](const std::string& entry, const std::string& option,
                        const std::vector<std::string>& with = {}) {
     std::vector<std::string> both = with;
@@ -331,15 +340,6 @@ KeyRows EveryKey::option_rows() const {
         "data.collate={pad: {" + option + "}}",
         {"data={name: text_folder, folder: " + own_.path().string() + "/texts, collate: {pad: {}}}",
          "model={name: whole_text, classes: 3}"}};
-  };
-  const auto metric = [](const std::string& entry, const std::string& option) {
-    return KeyRow{"metrics=[{" + entry + ": {" + option + "}}]", {"metrics=[" + entry + "]"}};
-  };
-  const auto threshold = [](const std::string& entry) {
-    const std::string start = "metrics=[{" + entry + ": {threshold: ";
-    return KeyRow{start + "0.2}}]",
-                  {"data={name: shares}", "model={name: mlp, classes: 3, hidden: [4]}",
-                   "loss=bce_with_logits", start + "0.5}}]"}};
   };
   const std::vector<std::string> of_shares{
       "data={name: shares}", "model={name: mlp, classes: 3, hidden: [4]}", "metrics=[]"};
@@ -378,12 +378,6 @@ KeyRows EveryKey::option_rows() const {
        transform("resize", "height: 10, width: 10", "height: 10, width: 10, round: true")},
       {"transforms.shift.pixels", transform("shift", "", "pixels: 1")},
       {"transforms.shift.padding", transform("shift", "", "padding: edge")},
-      {"losses.cross_entropy.label_smoothing", loss("cross_entropy", "label_smoothing: 0.1")},
-      {"losses.cross_entropy.class_weights",
-       loss("cross_entropy", "class_weights: [1, 1, 1, 1, 1, 1, 1, 1, 1, 2]")},
-      {"losses.bce_with_logits.positive_weight",
-       loss("bce_with_logits", "positive_weight: 2", of_shares)},
-      {"losses.smooth_l1.beta", loss("smooth_l1", "beta: 0.1", of_shares)},
       {"metrics.accuracy.threshold", threshold("accuracy")},
       {"metrics.top_k.k", metric("top_k", "k: 2")},
       {"metrics.precision.average", metric("precision", "average: micro")},
@@ -397,6 +391,12 @@ KeyRows EveryKey::option_rows() const {
       {"metrics.dice.ignore_index", metric("dice", "ignore_index: 3")},
       {"metrics.dice.threshold", threshold("dice")},
       {"metrics.perplexity.ignore_index", metric("perplexity", "ignore_index: 3")},
+      {"losses.cross_entropy.label_smoothing", loss("cross_entropy", "label_smoothing: 0.1")},
+      {"losses.cross_entropy.class_weights",
+       loss("cross_entropy", "class_weights: [1, 1, 1, 1, 1, 1, 1, 1, 1, 2]")},
+      {"losses.bce_with_logits.positive_weight",
+       loss("bce_with_logits", "positive_weight: 2", of_shares)},
+      {"losses.smooth_l1.beta", loss("smooth_l1", "beta: 0.1", of_shares)},
       {"collates.pad.value", pad("value: 7")},
       {"collates.pad.with", pad("with: mask")},
       {"collates.pad.multiple", pad("multiple: 16")},
