@@ -114,7 +114,7 @@ struct LearnerState {
   struct {
     Slicer train = slices_of, valid = slices_of;
   } slicers;
-  /// Of the validation split, for a plan, which goes through a few of its batches.
+  /// Holds the samples of the validation split for a plan, which goes through a few batches of it.
   std::optional<int64_t> planned_valid_samples;
 
   /// Resolves the names in the options and brings the model to its device and type. Throws
