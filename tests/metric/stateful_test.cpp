@@ -86,6 +86,7 @@ TEST(MetricOptions, HaveAShortForm) {
   EXPECT_EQ(read("{top_k: {k: 5}}"), "top_k") << "its default";
   EXPECT_EQ(read("{top_k: {k: 3}}"), "{top_k: {k: 3}}");
   EXPECT_EQ(metrics::text_of(Metric("top_k", TopKOptions{.k = 3})), "{top_k: {k: 3}}");
+  EXPECT_EQ(read("{f1: {average: micro}}"), "{f1: {average: micro}}");
   EXPECT_EQ(metrics::text_of(Metric("bias", Bias())), "");
   EXPECT_THROW((void)read("{top_k: {n: 3}}"), ConfigError);
   EXPECT_THROW((void)read("{f1: {average: mean}}"), ConfigError);

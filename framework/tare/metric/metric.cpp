@@ -70,7 +70,14 @@ config::Node to_node(const Metric& value) {
 namespace metrics {
 
 std::string text_of(const Metric& metric) {
-  return std::holds_alternative<std::string>(metric) ? config::flow_text(to_node(metric)) : "";
+  const auto* name = std::get_if<std::string>(&metric);
+  if (!name) return "";
+  auto complete = registry().complete({.name = *name, .options = metric.options});
+  const auto defaults = registry().complete({.name = *name});
+  std::erase_if(complete.options.entries, [&](const config::Entry& entry) {
+    return config::flow_text(entry.value) == config::flow_text(*defaults.options.find(entry.key));
+  });
+  return config::flow_text(config::to_short_node(complete));
 }
 
 Metric from_text(const std::string& text) {

@@ -103,7 +103,8 @@ namespace metrics {
 using Registry = config::Registry<Metric()>;
 [[nodiscard]] Registry& registry();  ///< returns the one registry of the process
 /// Returns the metric as bundles store it: its name where all options have their defaults, else
-/// its name with the options, `{top_k: {k: 3}}`; empty for a metric without a name.
+/// its name with the options that have other values, `{top_k: {k: 3}}`; empty for a metric without
+/// a name. Throws ConfigError for an unknown name or option.
 [[nodiscard]] std::string text_of(const Metric& metric);
 /// Returns the metric of such a text. Throws ConfigError for a text that cannot be read.
 [[nodiscard]] Metric from_text(const std::string& text);
