@@ -1,7 +1,7 @@
 // Segmentation: which pixels of a noisy picture are ink? The target is an image, and the random
 // turns and shifts of a picture move its mask too.
 //
-// Run: build/bin/segmentation [BUDGET]     Expect: about 96 % of all pixels right.
+// Run: build/bin/segmentation [BUDGET]     Expect: about 97 % of all pixels right, an IoU of 0.87.
 #include <torch/nn.h>
 
 #include "planned_fit.h"

@@ -142,6 +142,9 @@ TEST(MetricValue, ThatThereIsNotIsNaNWithOneReason) {
   EXPECT_THAT(one_class, HasSubstr("the metric auroc has no value: all samples of the split are of "
                                    "the positive class"));
   EXPECT_EQ(one_class.find("auroc"), one_class.rfind("auroc")) << "said once";
+  const std::string two_missing = reason_of("auroc", three, labels({0, 0, 0}));
+  EXPECT_THAT(two_missing, HasSubstr("all samples of the split are of class 0"));
+  EXPECT_EQ(two_missing.find("auroc"), two_missing.rfind("auroc")) << "one class is enough";
   EXPECT_THAT(reason_of("auroc", three, labels({0, 0, 1})),
               HasSubstr("no sample of the split is of class 2"));
   EXPECT_THAT(reason_of("average_precision", two, labels({0, 0, 0})),

@@ -116,9 +116,12 @@ class RankMetric final : public NamedMetric {
     const Tensor rows = rows_.narrow(0, 0, filled_).cpu();
     const bool of_labels = rows.size(1) == 2 * scores_;  // or of two classes, as one label
     double sum = 0;
-    for (int64_t i = 0; i < scores_; ++i)
-      sum += of_labels ? value_of(rows, i, scores_ + i, std::nullopt)
-                       : value_of(rows, i, scores_, static_cast<float>(i));
+    for (int64_t i = 0; i < scores_; ++i) {
+      const double value = of_labels ? value_of(rows, i, scores_ + i, std::nullopt)
+                                     : value_of(rows, i, scores_, static_cast<float>(i));
+      if (std::isnan(value)) return value;  // one reason is enough
+      sum += value;
+    }
     return sum / static_cast<double>(scores_);
   }
   [[nodiscard]] std::vector<Tensor*> state() override { return {&rows_}; }
