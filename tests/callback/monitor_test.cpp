@@ -39,6 +39,19 @@ TEST(Monitor, ReadsAnyFigureAndKnowsItsDirection) {
   EXPECT_TRUE((Monitor{.figure = "accuracy", .lower_is_better = true}.improves(0.5, 0.6)));
 }
 
+TEST(Monitor, TakesTheDirectionThatTheMetricSays) {
+  const Monitor monitor{.figure = "figure"};
+  EpochRow row{.metrics = {{"figure", 0.5, true}}};
+  EXPECT_TRUE(monitor.improves(row, 0.6));
+  row.metrics.front().lower_is_better = false;
+  EXPECT_FALSE(monitor.improves(row, 0.6));
+  EXPECT_TRUE((Monitor{.figure = "figure", .lower_is_better = true}.improves(row, 0.6)));
+  row.metrics = {{"no_loss", 0.5, false}};
+  EXPECT_TRUE((Monitor{.figure = "no_loss"}.improves(row, 0.4)));
+  row.metrics.front().lower_is_better.reset();
+  EXPECT_FALSE((Monitor{.figure = "no_loss"}.improves(row, 0.4))) << "as its name says";
+}
+
 TEST(SaveBest, SavesAtEachImprovementAndRestoresTheLast) {
   FakeLearner learner;
   FitContext c{.learner = learner};

@@ -2,9 +2,12 @@
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "contract/traits.h"
 #include "learner/fixture.h"
 #include "tare/memory/backend.h"
+#include "tare/metric/metric.h"
 #include "tare/model/registry.h"
 
 namespace tare::testing {
@@ -70,6 +73,28 @@ TEST_F(CudaWaits, ASteadyStepHasNone) {
         EXPECT_EQ(counts(name, 4), counts(name, 14))
             << name << ' ' << precision << " with " << workers << " threads of the loader";
       }
+}
+
+// States stay on the card until a value is asked for, once in a validation.
+TEST_F(CudaWaits, ABatchOfAValidationHasNoneWithAnyMetric) {
+  options_.metrics.clear();
+  const auto counts = [&](bool of_values, int64_t batches) {
+    const auto input = torch::rand({10 * batches, 8});
+    const DatasetPtr data =
+        tensor_dataset(input, of_values ? input : torch::arange(10 * batches) % 8);
+    Learner learner(models::make("mlp", {.classes = 8, .sample_shape = {8}}), {.valid = data},
+                    options_);
+    const Counts before{waits_(), copies_()};
+    (void)learner.validate();
+    return Counts{waits_() - before.waits, copies_() - before.copies};
+  };
+  for (const auto& name : metric_names()) {
+    const auto values = {"mae", "mse", "r2", "rmse"};
+    const bool of_values = std::ranges::find(values, name) != values.end();
+    options_.loss = of_values ? "mse" : "cross_entropy";
+    options_.metrics = {name};
+    EXPECT_EQ(counts(of_values, 4), counts(of_values, 14)) << name;
+  }
 }
 
 TEST_F(CudaWaits, StopOnNanLooksAtTheLossOnceIn16Steps) {

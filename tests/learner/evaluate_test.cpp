@@ -132,6 +132,64 @@ TEST(GetPreds, HasNoSideEffect) {
   EXPECT_EQ(tracked(), bytes) << "no optimizer, no outputs are left";
 }
 
+// Batches of 7, 7, ... and 2 samples, whole and in parts of 3, are one split.
+TEST(Validate, MetricsAreThoseOfTheWholeSplit) {
+  for (const auto& name : metric_names()) {
+    if (name == "top_5_accuracy") continue;  // the model has three classes
+    const auto of_values = {"mae", "mse", "r2", "rmse"};
+    if (std::ranges::find(of_values, name) != of_values.end()) continue;
+    const TempDir folder;
+    LearnerOptions options = quiet(folder);
+    options.workers = 0;
+    options.metrics = {name == "top_k" ? Metric(name, TopKOptions{.k = 2}) : Metric(name)};
+    std::vector<double> values;
+    for (const auto& [batch, part] : {std::pair(37, 37), std::pair(7, 7), std::pair(7, 3)}) {
+      options.batch = batch;
+      options.micro_batch = part;
+      Learner learner(make_net(), {.valid = points(37, 3)}, options);
+      const Evaluation figures = learner.validate();
+      values.push_back(figures.metrics.at(0).value);
+      for (const auto& entry : learner.ledger().entries())
+        EXPECT_NE(entry.name, name) << "the state is freed";
+    }
+    EXPECT_NEAR(values[1], values[0], 1e-6) << name;
+    EXPECT_NEAR(values[2], values[0], 1e-6) << name;
+  }
+}
+
+/// The highest output, of which lower is better; a maximum is no sum.
+class Highest final : public StatefulMetric {
+ public:
+  void update(const at::Tensor& output, const at::Tensor&) override { take(output.max()); }
+  void merge(const StatefulMetric& other) override {
+    take(static_cast<const Highest&>(other).highest_);
+  }
+  [[nodiscard]] double value() const override { return number(highest_); }
+  [[nodiscard]] std::vector<at::Tensor*> state() override { return {&highest_}; }
+  [[nodiscard]] bool lower_is_better() const override { return true; }
+
+ private:
+  void take(const at::Tensor& more) {
+    highest_ = highest_.defined() ? at::maximum(highest_, more) : more;
+  }
+  at::Tensor highest_;
+};
+
+TEST(Validate, AMetricWithAStateIsMergedAsItSays) {
+  const TempDir folder;
+  LearnerOptions options = quiet(folder);
+  options.batch = 7;
+  options.micro_batch = 3;
+  options.metrics = {Metric("highest", Highest())};
+  Learner learner(make_net(), split_points(), options);
+  const double highest =
+      learner.get_preds(Split::valid, {.activation = false}).outputs.max().item<double>();
+  EXPECT_NEAR(learner.validate().metrics.at(0).value, highest, 1e-6);
+  EXPECT_EQ(learner.validate().metrics.at(0).lower_is_better, true);
+  learner.fit(1);
+  EXPECT_EQ(learner.history().back().metrics.at(0).name, "highest");
+}
+
 TEST(Validate, SaysWhatIsMissing) {
   const TempDir folder;
   Learner learner(make_net(), {.train = points(20, 1)}, quiet(folder));

@@ -466,6 +466,26 @@ TEST(Export, HasTheMetricsAndNoOtherColumns) {
   EXPECT_THAT(names, ::testing::ElementsAre("valid_loss", "accuracy"));
 }
 
+TEST(Export, KeepsTheOptionsOfMetrics) {
+  const TempDir folder;
+  LearnerOptions options = quiet(folder);
+  options.metrics = {"accuracy", Metric("top_k", TopKOptions{.k = 2})};
+  const Splits data = split_points();
+  Learner learner(models::make("mlp", {.classes = kClasses, .sample_shape = {kFeatures}}), data,
+                  options);
+  learner.fit(1);
+  const double value = learner.validate(Split::test).metrics.at(1).value;
+  learner.export_to(folder / "net.tare");
+  EXPECT_EQ(open_bundle(folder / "net.tare").manifest().metrics.at(2).metric, "{top_k: {k: 2}}");
+  EXPECT_EQ(open_bundle(folder / "net.tare").manifest().metrics.at(1).metric, "");
+  const auto opened =
+      load_learner(folder / "net.tare", {.test = data.test, .device = test_device()});
+  const auto metrics = opened->validate(Split::test).metrics;
+  ASSERT_EQ(metrics.size(), 2U);
+  EXPECT_EQ(metrics.at(1).name, "top_k");
+  EXPECT_NEAR(metrics.at(1).value, value, 1e-6);
+}
+
 TEST(Export, AModelOfTwoInputsPredictsByTheTasksFunction) {
   const TempDir folder;
   const auto predict = [](Model& model, const at::Tensor& input) {

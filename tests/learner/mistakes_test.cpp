@@ -168,6 +168,16 @@ std::vector<Mistake> mistakes_in_functions() {
          })};
          Learner(make_net(), split_points(), b.options).fit(1);
        }},
+      {"MetricOfMoreThanTheModelsClasses",
+       "ConfigError",
+       {"[metric] top_k.k is more than the model has classes, got 4"},
+       [](Bench& b) {
+         b.options.metrics = {Metric("top_k", TopKOptions{.k = 4})};
+         b.options.callbacks = {at(Event::before_batch, 1, [](FitContext&) {
+           throw StateError("test", "a step was taken", "check the metrics before");
+         })};
+         Learner(make_net(), split_points(), b.options).fit(1);
+       }},
       {"MetricOfValuesOnLabels",
        "ShapeError",
        {"[metric.mae] expected floating-point target"},

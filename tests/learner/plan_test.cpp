@@ -5,10 +5,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "learner/zoo.h"
 #include "support/outcome.h"
 #include "tare/memory/backend.h"
 #include "tare/memory/native_types.h"
+#include "tare/metric/metric.h"
 #include "tare/plan/fit_probe.h"
 
 namespace tare::testing {
@@ -329,6 +333,50 @@ INSTANTIATE_TEST_SUITE_P(
                                          "gpt_step_in_backward", "resnet9_bf16", "gpt_bf16",
                                          "gpt_bf16-true", "mlp_fp16", "gpt_recomputed_bf16"),
                        ::testing::Values("sgd", "adamw")));
+
+/// Returns a Learner with one metric, of class labels or of two labels or values, whose validation
+/// has whole batches and a short one.
+Learner learner_of(const Metric& metric, const std::string& loss, LearnerOptions options) {
+  options.metrics = {metric};
+  options.loss = loss;
+  if (loss == "cross_entropy") return {mlp(), split_points(90, 75), options};
+  const auto set = [&](int64_t n) {
+    const auto input = torch::randn({n, kFeatures}), values = input.slice(1, 0, 2);
+    return tensor_dataset(input, loss == "mse" ? values : values.gt(0).to(torch::kFloat));
+  };
+  return {models::make("mlp", {.classes = 2, .sample_shape = {kFeatures}, .hidden = {8}}),
+          {.train = set(90), .valid = set(75)},
+          options};
+}
+
+/// Expects the plan of a fit with the metric, in whole batches and in parts, to be exact.
+void expect_exact_with(const Metric& metric, const std::string& loss) {
+  SCOPED_TRACE(MetricState(metric).name() + " beside " + loss);
+  const TempDir folder;
+  LearnerOptions options = without_workers(folder);
+  options.batch = 20;
+  for (const int64_t part : {20, 3}) {
+    options.micro_batch = part;
+    Learner learner = learner_of(metric, loss, options);
+    expect_as_planned(learner, "new");
+    expect_as_planned(learner, "with optimizer state");
+    EXPECT_TRUE(std::isfinite(learner.history().back().metrics.at(0).value));
+  }
+}
+
+TEST(LearnerPlan, IsExactWithEachMetric) {
+  for (const auto& name : metric_names()) {
+    if (name == "top_5_accuracy") continue;  // the model has three classes
+    const auto values = {"mae", "mse", "r2", "rmse"};
+    const bool of_values = std::ranges::find(values, name) != values.end();
+    expect_exact_with(name == "top_k" ? Metric(name, TopKOptions{.k = 2}) : Metric(name),
+                      of_values ? "mse" : "cross_entropy");
+  }
+  for (const char* name : {"accuracy", "precision", "recall", "f1", "iou", "dice"})
+    expect_exact_with(Metric(name, AccuracyOptions{.threshold = 0.3}), "bce_with_logits");
+  for (const char* name : {"auroc", "average_precision"})
+    expect_exact_with(name, "bce_with_logits");
+}
 
 /// Batches and micro-batches: parts of one size and of two, few and many, and a last batch in
 /// parts.

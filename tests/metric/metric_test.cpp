@@ -23,6 +23,19 @@ double once(const Metric& metric, const Tensor& output, const Tensor& target) {
   return state.value();
 }
 
+/// Whether the metric takes class labels.
+bool takes_labels(const Metric& metric) {
+  const std::vector<std::string> of_values{"mae", "mse", "r2", "rmse"};
+  return std::ranges::find(of_values, MetricState(metric).name()) == of_values.end();
+}
+
+/// Returns the bytes of its state.
+int64_t bytes_of(const MetricState& state) {
+  Ledger all;
+  state.account(all);
+  return all.bytes().total();
+}
+
 TEST(Metric, AccuracyCountsTheRightArgmax) {
   const Tensor output = at::tensor({0.1f, 0.9f, 0.8f, 0.2f, 0.3f, 0.7f, 0.6f, 0.4f}).view({4, 2});
   const Tensor target = at::tensor(std::vector<int64_t>{1, 0, 0, 0});
@@ -51,7 +64,7 @@ TEST(Metric, CheckRefusesWhatUpdateRefusesAndComputesNothing) {
   EXPECT_NO_THROW(accuracy.check(three, labels));
   EXPECT_NO_THROW(MetricState(own).check(three, labels));
   EXPECT_EQ(calls, 0);
-  EXPECT_FALSE(accuracy.sum().defined());
+  EXPECT_EQ(bytes_of(accuracy), 0);
 }
 
 TEST(Metric, TopFiveLooksAtTheFiveHighest) {
@@ -80,9 +93,7 @@ TEST(Metric, ValueDoesNotDependOnTheBatches) {
   for (const auto& name : metric_names()) all.emplace_back(name);
   for (const Metric& metric : all) {
     MetricState state(metric);
-    const bool by_class =
-        state.name().find("accuracy") != std::string::npos || state.name() == "error_rate";
-    const Tensor target = by_class ? classes : values;
+    const Tensor target = state.name() != "spread" && takes_labels(metric) ? classes : values;
     for (int64_t from = 0, size = 1; from < 100; from += size++) {
       const int64_t to = std::min<int64_t>(100, from + size);
       state.update(scores.slice(0, from, to), target.slice(0, from, to));
@@ -99,16 +110,44 @@ TEST(Metric, FunctionIsWeightedBySamples) {
   state.update(at::full({3}, 1.0f), at::zeros({3}));
   state.update(at::full({1}, 5.0f), at::zeros({1}));
   EXPECT_DOUBLE_EQ(state.value(), 2);
-  EXPECT_EQ(state.count(), 4);
 }
 
-TEST(Metric, KeepsNoGraphAndFreesItsSum) {
+TEST(Metric, FreesItsState) {
   MetricState state("mse");
   state.update(at::ones({2}).requires_grad_(true), at::zeros({2}));
-  EXPECT_FALSE(state.sum().requires_grad());
+  EXPECT_EQ(bytes_of(state), 8) << "one sum, and no graph";
   state.reset();
-  EXPECT_FALSE(state.sum().defined());
+  EXPECT_EQ(bytes_of(state), 0);
   EXPECT_TRUE(std::isnan(state.value()));
+}
+
+// A sum has a size of its own, and a curve depends on every sample.
+TEST(Metric, StatesOfSumsDoNotGrowWithTheSamples) {
+  const Tensor scores = at::randn({64, 10}), values = at::randn({64, 10}),
+               classes = at::arange(64).remainder(10);
+  for (const auto& name : metric_names()) {
+    MetricState state{Metric(name)};
+    state.expect(128);
+    const Tensor& target = takes_labels(name) ? classes : values;
+    state.update(scores, target);
+    const int64_t once = bytes_of(state);
+    state.update(scores, target);
+    EXPECT_EQ(bytes_of(state), once) << name;
+    const bool is_curve = name == "auroc" || name == "average_precision";
+    if (is_curve)
+      EXPECT_EQ(once, 128 * 11 * 4) << name;
+    else
+      EXPECT_LE(once, 3 * 10 * 8) << name;
+  }
+}
+
+TEST(Metric, ACurveTakesMoreSamplesThanWereExpected) {
+  const Tensor scores = at::randn({90, 2}), classes = at::arange(90).remainder(2);
+  MetricState state("auroc");
+  state.expect(10);
+  for (int64_t from = 0; from < 90; from += 30)
+    state.update(scores.slice(0, from, from + 30), classes.slice(0, from, from + 30));
+  EXPECT_EQ(state.value(), once("auroc", scores, classes));
 }
 
 TEST(Metric, RefusesWhatItCannotMeasure) {

@@ -370,6 +370,15 @@ KeyRows EveryKey::option_rows() const {
     const std::string start = "data.transforms=[{" + entry + ": {";
     return KeyRow{start + with + "}}]", {start + without + "}}]"}};
   };
+  const auto metric = [](const std::string& entry, const std::string& option) {
+    return KeyRow{"metrics=[{" + entry + ": {" + option + "}}]", {"metrics=[" + entry + "]"}};
+  };
+  const auto threshold = [](const std::string& entry) {
+    const std::string start = "metrics=[{" + entry + ": {threshold: ";
+    return KeyRow{start + "0.2}}]",
+                  {"data={name: shares}", "model={name: mlp, classes: 3, hidden: [4]}",
+                   "loss=bce_with_logits", start + "0.5}}]"}};
+  };
   const auto loss = [](const std::string& entry, const std::string& option,
                        const std::vector<std::string>& with = {}) {
     std::vector<std::string> both = with;
@@ -432,6 +441,19 @@ KeyRows EveryKey::option_rows() const {
        transform("resize", "height: 10, width: 10", "height: 10, width: 10, antialias: false")},
       {"transforms.shift.pixels", transform("shift", "", "pixels: 1")},
       {"transforms.shift.padding", transform("shift", "", "padding: edge")},
+      {"metrics.accuracy.threshold", threshold("accuracy")},
+      {"metrics.top_k.k", metric("top_k", "k: 2")},
+      {"metrics.precision.average", metric("precision", "average: micro")},
+      {"metrics.precision.threshold", threshold("precision")},
+      {"metrics.recall.average", metric("recall", "average: micro")},
+      {"metrics.recall.threshold", threshold("recall")},
+      {"metrics.f1.average", metric("f1", "average: weighted")},
+      {"metrics.f1.threshold", threshold("f1")},
+      {"metrics.iou.ignore_index", metric("iou", "ignore_index: 3")},
+      {"metrics.iou.threshold", threshold("iou")},
+      {"metrics.dice.ignore_index", metric("dice", "ignore_index: 3")},
+      {"metrics.dice.threshold", threshold("dice")},
+      {"metrics.perplexity.ignore_index", metric("perplexity", "ignore_index: 3")},
       {"losses.cross_entropy.label_smoothing", loss("cross_entropy", "label_smoothing: 0.1")},
       {"losses.cross_entropy.class_weights",
        loss("cross_entropy", "class_weights: [1, 1, 1, 1, 1, 1, 1, 1, 1, 2]")},

@@ -363,8 +363,8 @@ TEST_F(OpenSets, AModelAnOptimizerAndAMetricHaveOptionsOfTheirOwn) {
               HasSubstr("model.options.scale is not a known key; there are no options"));
   EXPECT_THAT(refusal("metrics=[{share: {off: 1}}]"),
               HasSubstr("metrics.0.share.off is not a known key (did you mean \"of\"?)"));
-  EXPECT_THAT(refusal("metrics=[{accuracy: {of: 1}}]"),
-              HasSubstr("metrics.0.accuracy.of is not a known key; there are no options"));
+  EXPECT_THAT(refusal("metrics=[{error_rate: {of: 1}}]"),
+              HasSubstr("metrics.0.error_rate.of is not a known key; there are no options"));
   EXPECT_THAT(refusal("model.options=3"), HasSubstr("model.options must be a mapping of options"));
 }
 

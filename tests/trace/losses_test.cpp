@@ -66,13 +66,47 @@ class ExactMetric : public ::testing::TestWithParam<std::string> {};
 TEST_P(ExactMetric, TwoBatches) {
   expect_equal([] {
     MetricState metric{Metric(GetParam())};
-    const bool values = GetParam() == "mae" || GetParam() == "mse" || GetParam() == "rmse";
+    const auto of_values = {"mae", "mse", "r2", "rmse"};
+    const bool values = std::ranges::find(of_values, GetParam()) != of_values.end();
     for (const int64_t batch : {7, 4}) {
       const auto output = torch::rand({batch, 10});
       metric.update(output,
                     values ? torch::rand({batch, 10}) : torch::zeros({batch}, torch::kLong));
     }
   });
+}
+
+// Of pixels, which are counted as the positions of samples, and in parts that are merged.
+TEST(ExactMetrics, OfPixelsInParts) {
+  for (const auto& name : {"accuracy", "balanced_accuracy", "dice", "error_rate", "f1", "iou",
+                           "perplexity", "precision", "recall", "top_k"}) {
+    SCOPED_TRACE(name);
+    expect_equal([&] {
+      MetricState metric{Metric(name)};
+      for (const int64_t part : {7, 4}) {
+        MetricState more{Metric(name)};
+        more.update(torch::rand({part, 10, 3, 5}), torch::zeros({part, 3, 5}, torch::kLong));
+        metric.merge(more);
+      }
+    });
+  }
+}
+
+TEST(ExactMetrics, OfSeveralLabels) {
+  for (const auto& name : {"accuracy", "auroc", "average_precision", "f1", "iou"}) {
+    SCOPED_TRACE(name);
+    expect_equal([&] {
+      const bool is_curve = std::string_view(name).starts_with('a') && name[1] != 'c';
+      MetricState metric{is_curve ? Metric(name) : Metric(name, AccuracyOptions{.threshold = 0.7})};
+      for (const int64_t batch : {7, 4}) {
+        MetricState more = metric;
+        more.reset();
+        more.expect(batch);
+        more.update(torch::rand({batch, 5}), torch::rand({batch, 5}));
+        metric.merge(more);
+      }
+    });
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Named, ExactMetric, ::testing::ValuesIn(metric_names()),

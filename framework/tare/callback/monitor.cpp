@@ -3,6 +3,7 @@
 
 #include <c10/util/Exception.h>
 
+#include <algorithm>
 #include <cmath>
 #include <exception>
 #include <nlohmann/json.hpp>
@@ -35,7 +36,7 @@ nlohmann::json to_json(std::optional<double> best) {
 }
 
 bool lower_is_better_for(const std::string& figure) {
-  for (const char* word : {"loss", "error", "mse", "mae"}) {
+  for (const char* word : {"loss", "error", "mse", "mae", "perplexity"}) {
     if (figure.find(word) != std::string::npos) return true;
   }
   return false;
@@ -55,10 +56,20 @@ double Monitor::value(const EpochRow& row) const {
                     "no figure is named '" + printable(figure) + "'; there are " + known);
 }
 
+bool Monitor::improves(const EpochRow& row, std::optional<double> best) const {
+  const auto metric = std::ranges::find(row.metrics, figure, &MetricValue::name);
+  const auto said = metric == row.metrics.end() ? std::nullopt : metric->lower_is_better;
+  return improves(value(row), best,
+                  lower_is_better.value_or(said.value_or(lower_is_better_for(figure))));
+}
+
 bool Monitor::improves(double value, std::optional<double> best) const {
+  return improves(value, best, lower_is_better.value_or(lower_is_better_for(figure)));
+}
+
+bool Monitor::improves(double value, std::optional<double> best, bool lower) const {
   if (std::isnan(value)) return false;
   if (!best) return true;
-  const bool lower = lower_is_better.value_or(lower_is_better_for(figure));
   return lower ? value < *best - min_delta : value > *best + min_delta;
 }
 
@@ -69,7 +80,7 @@ Action SaveBest::before_fit(FitContext& context) {
 
 Action SaveBest::after_epoch(FitContext& context) {
   const double value = options_.monitor.value(context.row);
-  if (!options_.monitor.improves(value, best_)) return Action::proceed;
+  if (!options_.monitor.improves(context.row, best_)) return Action::proceed;
   const auto before = std::exchange(best_, value);  // the checkpoint holds its own
   const auto fail = [&](const std::string& reason) {
     best_ = before;
@@ -118,7 +129,7 @@ Action EarlyStopping::before_fit(FitContext& context) {
 
 Action EarlyStopping::after_epoch(FitContext& context) {
   const double value = options_.monitor.value(context.row);
-  if (options_.monitor.improves(value, best_)) {
+  if (options_.monitor.improves(context.row, best_)) {
     best_ = value;
     waited_ = 0;
     return Action::proceed;

@@ -13,15 +13,22 @@ namespace tare {
 /// Names the column of the epochs table to watch, and sets whether lower is better.
 struct Monitor {
   std::string figure = "valid_loss";  ///< train_loss, valid_loss or a metric's name
-  /// Unset: true for names that contain "loss", "error", "mse" or "mae", else false.
+  /// Unset: as the metric says; for another column and a metric that is a function, true for names
+  /// that contain "loss", "error", "mse", "mae" or "perplexity", else false.
   std::optional<bool> lower_is_better{};
   double min_delta = 0;  ///< a smaller change is no improvement, >= 0
 
   /// Returns the column's value in `row`. Throws ConfigError, listing the columns, if there is none
   /// of that name.
   [[nodiscard]] double value(const EpochRow& row) const;
-  /// Whether `value` beats `best` by more than min_delta. NaN never does.
+  /// Whether the column's value in `row` beats `best` by more than min_delta. NaN never does.
+  /// Throws as value().
+  [[nodiscard]] bool improves(const EpochRow& row, std::optional<double> best) const;
+  /// Whether `value` does, where the column is known by its name alone.
   [[nodiscard]] bool improves(double value, std::optional<double> best) const;
+
+ private:
+  [[nodiscard]] bool improves(double value, std::optional<double> best, bool lower) const;
 };
 
 /// Visits the fields of a Monitor among those of a callback that has one.

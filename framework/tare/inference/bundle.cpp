@@ -101,8 +101,10 @@ Problem find_problem(const BundleManifest& m) {
 
 json to_json(const BundleManifest& m, const checkpoint::Digest& digest) {
   json metrics = json::array();
-  for (const auto& metric : m.metrics)
+  for (const auto& metric : m.metrics) {
     metrics.push_back({{"name", metric.name}, {"value", metric.value}});
+    if (!metric.metric.empty()) metrics.back()["metric"] = metric.metric;
+  }
   return {{"format", kFormat},
           {"version", m.weights == kFp8 ? kVersionFp8 : kVersion},
           {"tare", checkpoint::tare_version()},
@@ -249,7 +251,8 @@ class Reader {
       if (!value.is_number() && !value.is_null())
         fail("metrics", "has one whose value is not a number");
       const double none = std::numeric_limits<double>::quiet_NaN();
-      result.push_back({text("name", metric), value.is_null() ? none : value.get<double>()});
+      result.push_back({text("name", metric), value.is_null() ? none : value.get<double>(),
+                        metric.contains("metric") ? text("metric", metric) : ""});
     }
     return result;
   }

@@ -23,6 +23,8 @@ namespace tare {
 struct BundleMetric {
   std::string name{};  ///< of the metric, e.g. "accuracy"
   double value = 0;    ///< as it was measured
+  /// The metric with its options, `{top_k: {k: 3}}`; empty: it has the defaults of its name.
+  std::string metric{};
   bool operator==(const BundleMetric&) const = default;
 };
 

@@ -51,7 +51,8 @@ std::vector<Metric> metrics_of(const BundleManifest& manifest) {
   const auto known = metric_names();
   std::vector<Metric> metrics;
   for (const auto& m : manifest.metrics) {
-    if (std::ranges::find(known, m.name) != known.end()) metrics.emplace_back(m.name);
+    if (std::ranges::find(known, m.name) == known.end()) continue;
+    metrics.push_back(m.metric.empty() ? Metric(m.name) : metrics::from_text(m.metric));
   }
   return metrics;
 }

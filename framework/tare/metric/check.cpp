@@ -80,6 +80,12 @@ void check_classes(const std::string& where, const at::Tensor& output, const at:
   }
 }
 
+void check_dimensions(const std::string& where, const at::Tensor& output, int64_t most) {
+  if (output.dim() <= most) return;
+  throw ShapeError(where, "output of at most " + std::to_string(most) + " dimensions",
+                   describe(output));
+}
+
 void check_same_shape(const std::string& where, const at::Tensor& output,
                       const at::Tensor& target) {
   check_batch_size(where, output, target);

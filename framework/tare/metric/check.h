@@ -17,6 +17,8 @@ void check_batch_size(const std::string& where, const at::Tensor& output, const 
 /// Throws ShapeError.
 void check_classes(const std::string& where, const at::Tensor& output, const at::Tensor& target,
                    int64_t least = 1);
+/// Checks for an output of at most so many dimensions. Throws ShapeError.
+void check_dimensions(const std::string& where, const at::Tensor& output, int64_t most);
 /// Checks for a floating target of the output's shape. Throws ShapeError.
 void check_same_shape(const std::string& where, const at::Tensor& output, const at::Tensor& target);
 

@@ -1,11 +1,14 @@
-// Metrics by name or function, accumulated over batches without waiting for the device.
+// Metrics by name, by function or with a state, accumulated over batches without waiting for the
+// device.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
+#include <concepts>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -13,6 +16,8 @@
 
 #include "tare/memory/accountable.h"
 #include "tare/metric/loss.h"
+#include "tare/metric/metric_options.h"
+#include "tare/metric/stateful.h"
 
 namespace tare {
 
@@ -20,24 +25,35 @@ namespace tare {
 using MetricFunction =
     std::function<at::Tensor(const at::Tensor& output, const at::Tensor& target)>;
 
-/// Holds a name of metric_names(), or a function, with or without a name for the epochs table.
+/// Holds a name of metric_names(), alone or with its options, a function, or a metric with a state;
+/// the latter two have a name for the epochs table.
 ///
-/// | name           | output                | target                 | value                      |
-/// |----------------|-----------------------|------------------------|----------------------------|
-/// | accuracy       | scores [n, c, ...]    | classes int64 [n, ...] | share of right argmax      |
-/// | error_rate     | scores [n, c, ...]    | classes int64 [n, ...] | 1 - accuracy               |
-/// | top_5_accuracy | scores [n, c], c >= 5 | classes int64 [n]      | share with target in top 5 |
-/// | mae, mse, rmse | values [...]          | values, same shape     | mean over all elements     |
+/// | name                                 | output             | target                 |
+/// |--------------------------------------|--------------------|------------------------|
+/// | accuracy, error_rate, top_k,         | scores             | classes int64 [n, ...] |
+/// | top_5_accuracy, precision, recall,   | [n, c, ...]        |                        |
+/// | f1, balanced_accuracy, iou, dice     |                    |                        |
+/// | accuracy, precision, recall, f1,     | logits             | 0 or 1, floating, same |
+/// | iou, dice with a `threshold`         | [n, labels, ...]   | shape                  |
+/// | auroc, average_precision             | scores [n, c]      | classes int64 [n]      |
+/// | auroc, average_precision             | logits [n, labels] | 0 or 1, floating, same |
+/// | perplexity                           | logits [n, c, ...] | classes int64 [n, ...] |
+/// | mae, mse, rmse, r2                   | values [...]       | values, same shape     |
 ///
-/// The argmax is over dimension 1 (c). Labels of -100 are not counted, as by the losses. A function
-/// whose mean is not over the samples comes with what it counts, as a Loss does. rmse is the root
-/// of the mse over everything, not a mean of roots.
+/// Classes are dimension 1 (c). Labels of -100 are not counted, as by the losses. Each value is
+/// over everything at once, not a mean of values of batches. A function whose mean is not over the
+/// samples comes with what it counts, as a Loss does.
 struct Metric : std::variant<std::string, MetricFunction> {
   using std::variant<std::string, MetricFunction>::variant;
   /// Makes a metric by name with its options, as a recipe has it.
   Metric(config::Choice named)
       : std::variant<std::string, MetricFunction>(std::move(named.name)),
         options(std::move(named.options)) {}
+  /// Makes a metric by name with the options of that metric.
+  template <config::Options O>
+  Metric(std::string name, const O& of_name)
+      : std::variant<std::string, MetricFunction>(std::move(name)),
+        options(config::to_node(of_name)) {}
   /// Makes a metric of a function whose mean is over the samples, and of the name that rows and
   /// reports give it.
   Metric(std::string name, MetricFunction function)
@@ -48,6 +64,12 @@ struct Metric : std::variant<std::string, MetricFunction> {
       : Metric(std::move(name), std::move(function)) {
     counted = std::move(counts);
   }
+  /// Makes a metric with a state, see StatefulMetric; `metric` is copied for each validation.
+  template <std::derived_from<StatefulMetric> M>
+  Metric(std::string name, M metric)
+      : std::variant<std::string, MetricFunction>(MetricFunction()),
+        label(std::move(name)),
+        stateful(std::move(metric)) {}
   /// Makes a metric of a function object that lists its tensors by `void account(Ledger&) const`.
   template <class F>
   requires Accounting<F> Metric(std::string name, const std::shared_ptr<F>& function)
@@ -58,9 +80,10 @@ struct Metric : std::variant<std::string, MetricFunction> {
         label(std::move(name)),
         account([function](Ledger& all) { function->account(all); }) {}
 
-  config::Node options = config::Node::map();  ///< of a named metric that a program adds
-  std::string label = {};                      ///< of a function; empty: "metric"
+  config::Node options = config::Node::map();  ///< of a named metric; a missing one has its default
+  std::string label = {};                      ///< of a function or a state; empty: "metric"
   CountFunction counted = {};                  ///< of a function; empty: the samples
+  MetricObject stateful = {};                  ///< in place of a function
   /// Adds the tensors that the function holds to the Learner's ledger; may be empty.
   std::function<void(Ledger&)> account{};
 };
@@ -69,71 +92,67 @@ struct Metric : std::variant<std::string, MetricFunction> {
 /// name is checked where it is made. Throws ConfigError for an unknown option, with the nearest
 /// one, and for a value that is not allowed.
 void from_node(const config::Node& node, Metric& value);
-/// Returns the name, with the options if there are some; null for a function.
+/// Returns the name alone where all options have their defaults; null for a metric without a name.
 [[nodiscard]] config::Node to_node(const Metric& value);
 
 namespace metrics {
 /// Holds the metrics that have a name. A program adds its own:
-///   metrics::registry().add("bias", "mean of output less target",
-///                           [] { return Metric("bias", mean_difference); });
+///   metrics::registry().add("bias", "computes the mean of output less target",
+///                           [] { return Metric("bias", Bias()); });
 /// or with options: `metrics::registry().add<QuantileOptions>("quantile", "...", quantile)`.
 using Registry = config::Registry<Metric()>;
 [[nodiscard]] Registry& registry();  ///< returns the one registry of the process
+/// Returns the metric as bundles store it: its name where all options have their defaults, else
+/// its name with the options that have other values, `{top_k: {k: 3}}`; empty for a metric without
+/// a name. Throws ConfigError for an unknown name or option.
+[[nodiscard]] std::string text_of(const Metric& metric);
+/// Returns the metric of such a text. Throws ConfigError for a text that cannot be read.
+[[nodiscard]] Metric from_text(const std::string& text);
 }  // namespace metrics
 
-/// Accumulates a metric over batches. The sum is a double on the device of the outputs, so that
-/// counts are exact and other values depend on the batch size by less than 1e-12 (relative); a
-/// function's mean is weighted by what it counts. Not thread-safe.
+/// Accumulates a metric over batches. Sums are float64 on the device of the outputs, so that counts
+/// are exact and other values depend on the batch size by less than 1e-12 (relative); a function's
+/// mean is weighted by what it counts. A copy shares the tensors of the state. Not thread-safe.
 class MetricState {
  public:
-  /// Throws ConfigError for an unknown name (with the nearest one) and for an empty function.
+  /// Throws ConfigError for an unknown name (with the nearest one), an option that is not allowed,
+  /// and an empty function.
   explicit MetricState(const Metric& metric);
 
   /// Returns the metric's name in rows and reports.
   [[nodiscard]] const std::string& name() const { return name_; }
   /// Appends to its name, such as the name of the target that it is over.
   void add_to_name(const std::string& text) { name_ += text; }
-  /// Starts again from zero and frees the sum.
+  /// Returns whether a lower value is better; unset for a function, of which this is unknown.
+  [[nodiscard]] std::optional<bool> lower_is_better() const;
+  /// Starts again from zero and frees the state.
   void reset();
+  /// Announces how many samples the updates will bring, see StatefulMetric::expect().
+  void expect(int64_t samples) { now_->expect(samples); }
   /// Throws what update() throws for the shapes and dtypes of a batch, and computes nothing. With
-  /// `try_function` it also calls a metric that is a function, and drops the value.
-  void check(const at::Tensor& output, const at::Tensor& target, bool try_function = false) const;
+  /// `try_update` it also tries a metric whose own check does not find everything, such as a
+  /// function, and drops the value.
+  void check(const at::Tensor& output, const at::Tensor& target, bool try_update = false) const;
   /// Adds a batch: output [batch, ...], target [batch, ...]. Does not wait for the device and keeps
-  /// no graph. Throws ShapeError for shapes or dtypes other than the table's.
+  /// no graph. Throws ShapeError for shapes or dtypes other than the table's, ConfigError for an
+  /// option that does not fit the output.
   void update(const at::Tensor& output, const at::Tensor& target);
-  /// Adds what another state of the same metric has seen, which must not be updated any more: its
-  /// sums may be shared. Allocates nothing.
+  /// Adds what another state of the same metric has seen, which must not be used any more: its
+  /// tensors may be shared.
   void merge(const MetricState& other);
   /// Returns the value over all batches since reset(); NaN where nothing was counted and for meta
   /// tensors. Waits for the device.
   [[nodiscard]] double value() const;
-  /// Returns what the mean is over: samples, elements or labels, or the sum of their weights. Waits
-  /// for the device.
-  [[nodiscard]] double count() const;
-  /// Returns scalars on the device of the outputs, for ledgers; undefined before the first update,
-  /// and `counted` where the shapes determine their number.
-  [[nodiscard]] const at::Tensor& sum() const { return sums_.sum; }
-  /// Returns what `sum` is over; see sum().
-  [[nodiscard]] const at::Tensor& counted() const { return sums_.counted; }
+  /// Adds the tensors of the state, on the device of the outputs, to a ledger.
+  void account(Ledger& all) const;
 
  private:
-  // The number is `count` or, for labels of which some may be ignored, in `counted`.
-  struct Sums {
-    at::Tensor sum{}, counted{};
-    double count = 0;
-  };
-  void add(const Sums& other);
+  void use(const Metric& metric);
   void use_name(const config::Choice& choice);
-  void use_function(const Metric& metric);
-  void use_kind(const std::string& name);
-  [[nodiscard]] Sums sums_of(const at::Tensor& output, const at::Tensor& target) const;
 
-  std::string name_;
-  bool is_function_ = false;
-  std::function<void(const at::Tensor& output, const at::Tensor& target)> check_;
-  std::function<Sums(const at::Tensor& output, const at::Tensor& target)> batch_sums_;  // checked
-  std::function<double(double mean)> finish_;  // empty: the mean itself
-  Sums sums_;
+  std::string name_, where_;  // where_ begins messages
+  bool is_function_ = false, updated_ = false;
+  MetricObject start_, now_;
 };
 
 /// Returns the names in metrics::registry(), sorted.

@@ -309,7 +309,10 @@ std::unique_ptr<LearnerState> planned_state(const PlanRequest& request, const Fi
   state->checked_graph = true;
   state->for_card = !request.on_host();
   state->slicers.train = slicer(shape.train);
-  if (shape.valid) state->slicers.valid = slicer(*shape.valid);
+  if (shape.valid) {
+    state->slicers.valid = slicer(*shape.valid);
+    state->planned_valid_samples = request.valid->data()->size();
+  }
   return state;
 }
 

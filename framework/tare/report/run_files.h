@@ -20,6 +20,8 @@ namespace tare {
 struct MetricValue {
   std::string name{};  ///< such as "accuracy"
   double value = 0;    ///< of the figure
+  /// Whether a lower value is better, as far as the metric says it; in no file.
+  std::optional<bool> lower_is_better{};
 };
 
 /// Holds one line of the epochs table.

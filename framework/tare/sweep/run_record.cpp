@@ -78,7 +78,7 @@ microseconds total_of(const RunRecord& record) {
 /// Returns {"loss": 0.4, ...}.
 ordered_json results_json(const RunRecord& record) {
   ordered_json results = ordered_json::object();
-  for (const auto& [name, value] : record.results) results[name] = value;
+  for (const MetricValue& figure : record.results) results[figure.name] = figure.value;
   return results;
 }
 
@@ -104,7 +104,7 @@ ordered_json data_json(const RunRecord& record) {
   if (!record.results.empty()) data["results"] = results_json(record);
   add_last_epoch(record, data);
   if (record.peak_bytes > 0) data["peak_bytes"] = record.peak_bytes;
-  for (const auto& [name, value] : record.more) data[name] = value;
+  for (const MetricValue& figure : record.more) data[figure.name] = figure.value;
   return data;
 }
 

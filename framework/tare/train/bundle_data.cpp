@@ -149,18 +149,23 @@ BundleData bundle_data_from(const std::string& text) {
 }
 
 // Of data with several targets a metric has a column for each: "mae.age".
-bool is_metric(const std::string& column, const std::vector<Metric>& metrics) {
-  return std::ranges::any_of(metrics, [&](const Metric& metric) {
+const Metric* find_metric(const std::string& column, const std::vector<Metric>& metrics) {
+  const auto found = std::ranges::find_if(metrics, [&](const Metric& metric) {
     const std::string name = MetricState(metric).name();
     return column == name || column.starts_with(name + ".");
   });
+  return found == metrics.end() ? nullptr : &*found;
 }
 
 std::vector<BundleMetric> bundle_metrics(const EpochRow* row, const std::vector<Metric>& metrics) {
   if (!row) return {};
   std::vector<BundleMetric> figures{{"valid_loss", row->valid_loss}};
-  for (const auto& column : row->metrics)
-    if (is_metric(column.name, metrics)) figures.push_back({column.name, column.value});
+  for (const auto& column : row->metrics) {
+    const Metric* metric = find_metric(column.name, metrics);
+    if (!metric) continue;
+    const std::string text = metrics::text_of(*metric);
+    figures.push_back({column.name, column.value, text.starts_with('{') ? text : ""});
+  }
   std::erase_if(figures, [](const BundleMetric& m) { return std::isnan(m.value); });
   return figures;
 }

@@ -55,8 +55,9 @@ void add_inputs(BundleData& to, const Splits& data);
 /// can describe.
 void describe(BundleManifest& manifest, const BundleData& data, const char* call);
 
-/// Whether a column of the epochs table is one of the metrics: callbacks add columns of others.
-[[nodiscard]] bool is_metric(const std::string& column, const std::vector<Metric>& metrics);
+/// Returns the metric of a column of the epochs table; nullptr for a column of a callback.
+[[nodiscard]] const Metric* find_metric(const std::string& column,
+                                        const std::vector<Metric>& metrics);
 
 /// Returns the figures of a bundle, of the epoch whose weights it has: the loss of the validation
 /// and the metrics, without values that are not numbers. nullptr: none.

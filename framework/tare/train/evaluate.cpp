@@ -94,6 +94,7 @@ LearnerState::Seen LearnerState::evaluate(const Batch& whole, int64_t size,
   const memory::OutOfMemoryWatch watch(
       {.batch = std::min(size, whole.size()), .in_parts = size < whole.size()});
   Seen seen{.metrics = fresh};
+  for (MetricState& metric : seen.metrics) metric.expect(whole.size());
   for (const BatchPart& part : parts_of(whole, size, slicers.valid)) {
     const Batch& batch = part.batch;
     Outputs outputs;
@@ -150,7 +151,7 @@ Evaluation LearnerState::evaluate(const DatasetPtr& set, const MicroBatches::Set
   feed.start(0);
   for (Batch batch; feed.next(batch);) {
     check_devices(batch);
-    prepare_metrics(batch);
+    prepare_metrics(batch, planned_valid_samples.value_or(set->size()));
     if (fresh.size() != metrics.size()) fresh = metrics;
     generators.take(device);
     const Seen seen = micro_batches.attempt(
@@ -164,7 +165,7 @@ Evaluation LearnerState::evaluate(const DatasetPtr& set, const MicroBatches::Set
   }
   Evaluation result{.loss = meter.mean(), .samples = meter.samples(), .counted = meter.counted()};
   for (auto& metric : metrics) {
-    result.metrics.push_back({metric.name(), metric.value()});
+    result.metrics.push_back({metric.name(), metric.value(), metric.lower_is_better()});
     metric.reset();
   }
   if (predictions) *predictions = collected.all();

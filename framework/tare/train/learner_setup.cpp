@@ -142,10 +142,7 @@ Ledger LearnerState::ledger() const {
   for (const auto& parameter : model.parameters()) {
     all.add(Category::gradients, parameter.name, parameter.tensor.grad());
   }
-  for (const auto& metric : metrics) {
-    all.add(Category::other, metric.name(), metric.sum());
-    all.add(Category::other, metric.name(), metric.counted());
-  }
+  for (const auto& metric : metrics) metric.account(all);
   if (options.loss.account) options.loss.account(all);
   for (const auto& metric : options.metrics)
     if (metric.account) metric.account(all);

@@ -308,7 +308,7 @@ void LearnerState::check_metric(const MetricState& metric, const at::Tensor& out
                                 const at::Tensor& target) {
   explained_score(
       ComputeError::Stage::metric, [&] { return metric_operation(metric.name(), output, target); },
-      [&] { metric.check(output, target, /*try_function=*/!options.task); });
+      [&] { metric.check(output, target, /*try_update=*/!options.task); });
 }
 
 void LearnerState::update_metric(MetricState& metric, const at::Tensor& output,
@@ -332,15 +332,17 @@ void LearnerState::check_metrics(const Outputs& outputs, const Batch& batch) {
   }
 }
 
-void LearnerState::prepare_metrics(const Batch& batch) {
+void LearnerState::prepare_metrics(const Batch& batch, int64_t samples) {
   const size_t targets = std::max<size_t>(1, batch.targets.size());
-  if (metrics.size() == targets * options.metrics.size()) return;
-  metrics.clear();
-  for (const Metric& metric : options.metrics) {
-    if (targets == 1) metrics.emplace_back(metric);
-    for (size_t i = 0; targets > 1 && i < targets; ++i)
-      metrics.emplace_back(metric).add_to_name("." + batch.targets[i].name);
+  if (metrics.size() != targets * options.metrics.size()) {
+    metrics.clear();
+    for (const Metric& metric : options.metrics) {
+      if (targets == 1) metrics.emplace_back(metric);
+      for (size_t i = 0; targets > 1 && i < targets; ++i)
+        metrics.emplace_back(metric).add_to_name("." + batch.targets[i].name);
+    }
   }
+  for (MetricState& metric : metrics) metric.expect(samples);
 }
 
 std::vector<BatchPart> LearnerState::parts_of(const Batch& whole, int64_t size,

@@ -119,6 +119,8 @@ struct LearnerState {
   struct {
     Slicer train = slices_of, valid = slices_of;
   } slicers;
+  /// Holds the samples of the validation split for a plan, which goes through a few batches of it.
+  std::optional<int64_t> planned_valid_samples;
 
   /// Resolves the names in the options and brings the model to its device and type. Throws
   /// ConfigError.
@@ -280,8 +282,9 @@ struct LearnerState {
   /// Calls MetricState::check() and MetricState::update(), explained.
   void check_metric(const MetricState& metric, const at::Tensor& output, const at::Tensor& target);
   void update_metric(MetricState& metric, const at::Tensor& output, const at::Tensor& target);
-  /// Makes a state for each metric and each of so many targets, with names of their own.
-  void prepare_metrics(const Batch& batch);
+  /// Makes a state for each metric and each target of the batch, with names of their own, for so
+  /// many samples.
+  void prepare_metrics(const Batch& batch, int64_t samples);
   /// Throws DeviceError for a batch that is not on the model's device.
   void check_devices(const Batch& batch) const;
   [[nodiscard]] TrainState train_state() const;
