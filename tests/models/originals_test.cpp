@@ -40,14 +40,14 @@ Model made(const json& original) {
                       config::read<ModelOptions>(config::parse_text(text, "models.json")));
 }
 
-/// As mixed() of the script.
+/// Returns what mixed() of the script returns.
 torch::Tensor mixed(torch::IntArrayRef shape, int64_t start) {
   const auto i = torch::arange(c10::multiply_integers(shape));
   const auto rest = (i * i + 31 * i + 77 * start).remainder(10007);
   return (rest.to(torch::kDouble) / 5003.5 - 1).reshape(shape);
 }
 
-/// As fill() of the script.
+/// Does what fill() of the script does.
 void fill(const Model& model) {
   std::map<std::string, torch::Tensor> sorted;
   for (const auto& [name, tensor] : model.state()) sorted.emplace(name, tensor);
@@ -69,7 +69,7 @@ void fill(const Model& model) {
   }
 }
 
-/// As image() and rows() of the script.
+/// Returns what image() and rows() of the script return.
 Batch inputs_of(const json& original) {
   Batch batch;
   const auto shapes = original.at("inputs").get<std::vector<std::vector<int64_t>>>();

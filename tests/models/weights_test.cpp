@@ -25,7 +25,7 @@ std::string golden(const std::string& name) {
   return std::filesystem::path(source ? source : ".") / "tests/golden" / name;
 }
 
-/// That of torch_vit.pt, which starts from it.
+/// Returns the options of the model in torch_vit.pt, which starts from that file.
 ModelOptions options_with(int64_t classes) {
   return {.classes = classes,
           .sample_shape = {3, 16, 16},

@@ -13,7 +13,7 @@
 
 namespace tare::checkpoint {
 
-/// The bytes of each entry by its name; they are part of the archive's bytes.
+/// Holds the bytes of each entry by its name; they are part of the archive's bytes.
 using ZipEntries = std::unordered_map<std::string, std::span<std::byte>>;
 
 /// Whether the file begins as a zip archive with an entry does.
