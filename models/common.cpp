@@ -41,6 +41,8 @@ torch::Tensor SequentialBlockImpl::forward(const torch::Tensor& x) {
       *this, [this](const torch::Tensor& in) { return SequentialImpl::forward(in); }, x);
 }
 
+torch::Tensor ChainImpl::forward(const torch::Tensor& x) { return SequentialImpl::forward(x); }
+
 void init_weights(torch::nn::Module& module) {
   for (const auto& part : module.modules(/*include_self=*/false)) {
     if (auto* layer = part->as<torch::nn::Conv2dImpl>()) {

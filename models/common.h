@@ -34,6 +34,15 @@ struct SequentialBlockImpl : torch::nn::SequentialImpl, Block {
 };
 TORCH_MODULE(SequentialBlock);
 
+/// Applies modules one after the other. Unlike a Sequential it can be in a Sequential.
+struct ChainImpl : torch::nn::SequentialImpl {
+  using torch::nn::SequentialImpl::SequentialImpl;
+  /// Returns what the last module returns. Shapes and dtypes are those that the modules take and
+  /// return.
+  torch::Tensor forward(const torch::Tensor& x);
+};
+TORCH_MODULE(Chain);
+
 /// Initialises weights as in torchvision: convolutions Kaiming-normal (fan out, ReLU), norms 1 and
 /// 0. Linear layers keep LibTorch's.
 void init_weights(torch::nn::Module& module);

@@ -82,5 +82,29 @@ TEST(CopyInto, NotStrictTakesWhatFitsAndReportsTheRest) {
   EXPECT_EQ(report.ignored, (std::vector<std::string>{"old", "head"}));
 }
 
+std::vector<NamedTensor> named(const std::vector<std::string>& names) {
+  std::vector<NamedTensor> all;
+  for (const auto& name : names) all.push_back({name, counting({1})});
+  return all;
+}
+
+TEST(SurplusPrefix, IsWhatAllNamesOfTheSourceHaveBeyondTheTargets) {
+  const auto net = named({"conv.weight", "fc.bias"});
+  EXPECT_EQ(surplus_prefix(net, named({"module.conv.weight", "module.fc.bias"})), "module.");
+  EXPECT_EQ(surplus_prefix(net, named({"a.module.conv.weight", "a.module.fc.bias"})), "a.module.");
+  EXPECT_EQ(surplus_prefix(net, net), "");
+  EXPECT_EQ(surplus_prefix(net, named({"module.conv.weight", "fc.bias"})), "");
+  EXPECT_EQ(surplus_prefix(net, {}), "");
+  EXPECT_EQ(surplus_prefix({}, net), "");
+}
+
+TEST(SurplusPrefix, LeavesAPrefixOfTheTargets) {
+  const auto net = named({"model.a", "model.b"});
+  EXPECT_EQ(surplus_prefix(net, net), "");
+  EXPECT_EQ(surplus_prefix(net, named({"model.model.a", "model.model.b"})), "model.");
+  EXPECT_EQ(surplus_prefix(net, named({"supermodel.a", "supermodel.b"})), "");
+  EXPECT_EQ(surplus_prefix(net, named({"a", "b"})), "");
+}
+
 }  // namespace
 }  // namespace tare::checkpoint

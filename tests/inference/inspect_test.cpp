@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "inference/support.h"
@@ -241,6 +242,37 @@ TEST(Inspect, DescribesAPlainFileAndEscapesItsText) {
   EXPECT_THAT(text, HasSubstr("weight"));
   EXPECT_THAT(text, HasSubstr("1 tensors, 6 elements, 24 B"));
   EXPECT_THAT(text, Not(HasSubstr("\x1b")));
+}
+
+std::filesystem::path golden(const std::string& name) {
+  const char* source = std::getenv("TARE_SOURCE_DIR");
+  return std::filesystem::path(source ? source : ".") / "tests/golden" / name;
+}
+
+TEST(Inspect, DescribesAStateDictOfPyTorch) {
+  const Description found = inspect(golden("torch_nested.pt"));
+  EXPECT_FALSE(found.is_damaged);
+  EXPECT_THAT(found.text, HasSubstr("state dict of PyTorch, 2.6 KiB, well-formed"));
+  EXPECT_THAT(found.text, HasSubstr("place         state_dict\n"));
+  EXPECT_THAT(found.text, HasSubstr("not read      epoch, arch, best,"));
+  EXPECT_THAT(found.text, HasSubstr("2 tensors, 8 elements, 32 B"));
+  EXPECT_THAT(found.text, HasSubstr("module.weight  float32 [2, 3]"));
+  const auto json = nlohmann::json::parse(inspect_json(golden("torch_nested.pt")).text);
+  EXPECT_EQ(json["kind"], "pytorch");
+  EXPECT_EQ(json["verified"], nullptr);
+  EXPECT_EQ(json["place"], "state_dict");
+  EXPECT_EQ(json["not_read"].size(), 8U);
+  EXPECT_EQ(json["tensors"][1]["name"], "module.bias");
+}
+
+TEST(Inspect, SaysWhyAFileOfPyTorchIsNotRead) {
+  const Description found = inspect(golden("torch_call.pt"));
+  EXPECT_TRUE(found.is_damaged);
+  EXPECT_THAT(found.text, HasSubstr("file of PyTorch, which cannot be read"));
+  EXPECT_THAT(found.text, HasSubstr("calls posix.system, which is not read"));
+  const Description json = inspect_json(golden("torch_old.pt"));
+  EXPECT_TRUE(json.is_damaged);
+  EXPECT_THAT(json.text, HasSubstr("as PyTorch wrote before version 1.6"));
 }
 
 TEST(Inspect, OtherFilesAreErrors) {

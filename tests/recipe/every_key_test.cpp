@@ -16,6 +16,7 @@
 #include "tare/base/error.h"
 #include "tare/callback/registry.h"
 #include "tare/data/collate.h"
+#include "tare/model/registry.h"
 #include "tare/recipe/plan.h"
 #include "tare/recipe/recipe_keys.h"
 #include "tare/recipe/run.h"
@@ -68,6 +69,14 @@ datasets::Found shares(const DataOptions&, bool) {
   return {.description = "64 rows", .data = tensor_dataset(rows, rows.slice(1, 1).softmax(1))};
 }
 
+/// Images whose target says of each pixel whether it is bright.
+datasets::Found masks(const DataOptions&, bool) {
+  const at::Tensor images =
+      at::arange(12 * 16 * 16).remainder(7).to(at::kFloat).reshape({12, 1, 16, 16}).div(7);
+  const at::Tensor targets = images.squeeze(1).gt(0.5).to(at::kLong);
+  return {.description = "12 images", .data = tensor_dataset(images, targets, {"dark", "bright"})};
+}
+
 /// A model of texts that reads every position, with what follows a text.
 struct WholeTextImpl : torch::nn::Module {
   explicit WholeTextImpl(int64_t classes)
@@ -86,6 +95,9 @@ class EveryKey : public ::testing::Test {
     at::set_num_threads(1);
     datasets::registry().add("shares", "rows with probabilities", [] {
       return datasets::Kind{{}, shares};
+    });
+    datasets::registry().add("masks", "images with a class for each pixel", [] {
+      return datasets::Kind{{}, masks};
     });
     models::add("whole_text", [](int64_t classes) { return WholeText(classes); });
     callbacks::registry().add("observer", "write down what a report does not say",
@@ -398,6 +410,8 @@ KeyRows EveryKey::option_rows() const {
   };
   const std::vector<std::string> of_shares{
       "data={name: shares}", "model={name: mlp, classes: 3, hidden: [4]}", "metrics=[]"};
+  const std::vector<std::string> of_patches{
+      "model={name: vit, width: 8, layers: 1, heads: 2, options: {patch: 4}}"};
   return {
       {"callbacks.csv_log.file", callback("csv_log", "", "file: other.csv")},
       {"callbacks.steps_log.file", callback("steps_log", "", "file: other.csv")},
@@ -460,6 +474,14 @@ KeyRows EveryKey::option_rows() const {
       {"losses.bce_with_logits.positive_weight",
        loss("bce_with_logits", "positive_weight: 2", of_shares)},
       {"losses.smooth_l1.beta", loss("smooth_l1", "beta: 0.1", of_shares)},
+      {"models.tabular.categories",
+       {"model.options={categories: [7]}",
+        {"data={name: shares}", "model={name: tabular, classes: 3, hidden: [4]}", "metrics=[]"}}},
+      {"models.unet.bilinear",
+       {"model.options={bilinear: true}",
+        {"data={name: masks}", "model={name: unet, classes: 2, width: 4}", "metrics=[]"}}},
+      {"models.vit.mlp", {"model.options={patch: 4, mlp: 20}", of_patches}},
+      {"models.vit.patch", {"model.options={patch: 6}", of_patches}},
       {"collates.pad.value", pad("value: 7")},
       {"collates.pad.with", pad("with: mask")},
       {"collates.pad.multiple", pad("multiple: 16")},
@@ -495,6 +517,7 @@ TEST_F(EveryKey, HasARowForEachOptionOfWhatARecipeNames) {
   options.merge(options_of("metrics", metrics::registry().infos()));
   options.merge(options_of("losses", losses::registry().infos()));
   options.merge(options_of("collates", collates::registry().infos()));
+  options.merge(options_of("models", models::registry().infos()));
   for (const auto& [row, more] : option_rows()) with_row.insert(row);
   EXPECT_EQ(with_row, options);
 }

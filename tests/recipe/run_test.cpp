@@ -325,7 +325,7 @@ TEST(Run, WeightsThatDoNotFitSayWhatDoes) {
   };
   EXPECT_THAT(problem(first.folder / "first", 4),
               AllOf(HasSubstr("weights is a folder"), HasSubstr("first/model.safetensors")));
-  EXPECT_THAT(problem(first.folder, 4), HasSubstr("a safetensors file or a bundle (.tare)"));
+  EXPECT_THAT(problem(first.folder, 4), HasSubstr("a safetensors file, a bundle (.tare)"));
   EXPECT_THAT(problem(first.folder / "tiny.tare", 8),
               AllOf(HasSubstr("Float [4, 1, 3, 3] in the file and Float [8, 1, 3, 3] in the model"),
                     HasSubstr("give the model the options")));

@@ -10,6 +10,7 @@
 #include <optional>
 #include <tuple>
 
+#include "tare/config/field.h"
 #include "tare/memory/backend.h"
 #include "tare/memory/phase.h"
 #include "tare/metric/loss.h"
@@ -55,6 +56,10 @@ struct Peaks {
 
 constexpr int64_t kContext = 32, kTokens = 50;
 
+config::OwnOptions own(const std::string& yaml) {
+  return {.node = config::parse_text(yaml, "options")};
+}
+
 ModelOptions options_of(const Run& run) {
   ModelOptions options;
   if (run.model == "gpt") {
@@ -63,10 +68,19 @@ ModelOptions options_of(const Run& run) {
     options.dropout = run.dropout;
     return options;
   }
+  if (run.model == "tabular") {
+    options.sample_shape = {6};
+    options.options = own("categories: [3, 40]");
+    return options;
+  }
   if (run.model != "mlp") options.width = 8;
-  options.sample_shape = run.model.starts_with("resnet") && run.model != "resnet9"
-                             ? std::vector<int64_t>{3, 32, 32}
-                             : std::vector<int64_t>{1, 28, 28};
+  if (run.model == "vit") {
+    options.width = 32, options.heads = 4, options.layers = 2, options.options = own("patch: 8");
+    options.dropout = run.dropout;
+  }
+  const bool large = (run.model.starts_with("resnet") && run.model != "resnet9") ||
+                     run.model.starts_with("mobilenet") || run.model == "vit";
+  options.sample_shape = large ? std::vector<int64_t>{3, 32, 32} : std::vector<int64_t>{1, 28, 28};
   return options;
 }
 
@@ -81,7 +95,7 @@ class Training {
  public:
   explicit Training(const Run& run)
       : run_(run), options_(options_of(run)), model_(models::make(run.model, options_)) {
-    if (run.frozen) freeze(model_, models::family(run.model).head);
+    if (run.frozen) freeze(model_, models::head_of(run.model, options_));
     OptimizerOptions options{.kind = run.optimizer == "adamw" ? "adamw" : "sgd"};
     if (run.optimizer == "sgd") options.momentum = 0;
     optimizer_ = make_optimizer(options, make_groups(model_, options));
@@ -107,7 +121,7 @@ class Training {
     load(samples, peaks);
     const torch::NoGradGuard no_grad;
     peaks.measure(PhaseKind::validate, [&] {
-      const at::Tensor output = model_.forward(input_), loss = loss_.mean(output, target_);
+      const at::Tensor output = model_.forward(input_).front(), loss = loss_.mean(output, target_);
       MetricState accuracy{Metric("accuracy")};
       accuracy.update(output, target_);
     });
@@ -119,18 +133,22 @@ class Training {
       std::vector<int64_t> sizes{samples};
       sizes.insert(sizes.end(), options_.sample_shape.begin(), options_.sample_shape.end());
       const bool tokens = run_.model == "gpt";
-      input_ = tokens ? torch::zeros(sizes, torch::kLong) : torch::rand(sizes);
-      target_ = torch::zeros(tokens ? sizes : std::vector<int64_t>{samples}, torch::kLong);
+      input_ = Batch(tokens ? torch::zeros(sizes, torch::kLong) : torch::rand(sizes));
+      if (run_.model == "siamese") input_.inputs.push_back({"right", torch::rand(sizes)});
+      if (run_.model == "unet") sizes.erase(sizes.begin() + 1);  // a class for each pixel
+      const bool many = tokens || run_.model == "unet";
+      target_ = torch::zeros(many ? sizes : std::vector<int64_t>{samples}, torch::kLong);
     });
   }
-  at::Tensor forward() { return loss_.mean(model_.forward(input_), target_); }
+  at::Tensor forward() { return loss_.mean(model_.forward(input_).front(), target_); }
 
   Run run_;
   ModelOptions options_;
   Model model_;
   std::unique_ptr<Optimizer> optimizer_;
   ResolvedLoss loss_ = resolve(Loss("cross_entropy"));
-  at::Tensor input_, target_;
+  Batch input_;
+  at::Tensor target_;
 };
 
 /// Two steps, the second with a short last batch, and a validation.
@@ -167,17 +185,17 @@ TEST_P(Exact, TrainingAndValidationAllocateAsPlanned) {
   expect_equal({.model = model, .optimizer = optimizer, .batch = batch});
 }
 
-INSTANTIATE_TEST_SUITE_P(Zoo, Exact,
-                         ::testing::Combine(::testing::Values("mlp", "convnet", "resnet9",
-                                                              "resnet18", "resnet34", "resnet50",
-                                                              "gpt"),
-                                            ::testing::Values("sgd", "momentum", "adamw"),
-                                            ::testing::Values(2, 3, 7, 64, 256)),
-                         [](const auto& test) {
-                           return std::string(std::get<0>(test.param)) + "_" +
-                                  std::get<1>(test.param) + "_" +
-                                  std::to_string(std::get<2>(test.param));
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Zoo, Exact,
+    ::testing::Combine(::testing::Values("mlp", "convnet", "resnet9", "resnet18", "resnet34",
+                                         "resnet50", "gpt", "vit", "unet", "mobilenet_v3_large",
+                                         "mobilenet_v3_small", "tabular", "siamese"),
+                       ::testing::Values("sgd", "momentum", "adamw"),
+                       ::testing::Values(2, 3, 7, 64, 256)),
+    [](const auto& test) {
+      return std::string(std::get<0>(test.param)) + "_" + std::get<1>(test.param) + "_" +
+             std::to_string(std::get<2>(test.param));
+    });
 
 class ExactFor : public ::testing::TestWithParam<const char*> {};
 
@@ -191,6 +209,7 @@ TEST_P(ExactFor, GradientsAccumulatedOverMicroBatches) {
 }
 
 TEST(ExactAttention, WithDropout) {
+  expect_equal({.model = "vit", .optimizer = "adamw", .batch = 7, .dropout = 0.1});
   expect_equal({.model = "gpt", .optimizer = "adamw", .batch = 7, .dropout = 0.1});
 }
 
@@ -201,7 +220,8 @@ TEST(ExactBatch, OfOneImage) {
 
 INSTANTIATE_TEST_SUITE_P(Zoo, ExactFor,
                          ::testing::Values("mlp", "convnet", "resnet9", "resnet18", "resnet34",
-                                           "resnet50", "gpt"),
+                                           "resnet50", "gpt", "vit", "unet", "mobilenet_v3_large",
+                                           "mobilenet_v3_small", "tabular", "siamese"),
                          [](const auto& test) { return std::string(test.param); });
 
 /// Steps of an optimizer that computes with tensors, as on a GPU.

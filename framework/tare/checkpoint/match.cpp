@@ -45,6 +45,17 @@ void add_list(std::string& out, const char* kind, const Items& items, const Text
   if (items.size() > kListed) out += " and " + std::to_string(items.size() - kListed) + " more";
 }
 
+// The longest one that ends with a dot.
+std::string common_prefix(const std::vector<NamedTensor>& tensors) {
+  if (tensors.empty()) return "";
+  std::string_view prefix = tensors.front().name;
+  for (const auto& t : tensors) {
+    const auto [end, ignored] = std::ranges::mismatch(prefix, t.name);
+    prefix = prefix.substr(0, static_cast<size_t>(end - prefix.begin()));
+  }
+  return std::string(prefix.substr(0, prefix.rfind('.') + 1));  // npos + 1 is 0
+}
+
 const std::string& first_name(const Match& match) {
   if (!match.different.empty()) return match.different.front().name;
   return match.missing.empty() ? match.unexpected.front() : match.missing.front();
@@ -87,6 +98,14 @@ Match compare(const std::vector<NamedTensor>& targets, const std::vector<NamedTe
     if (!wanted.contains(s.name)) match.unexpected.push_back(s.name);
   }
   return match;
+}
+
+std::string surplus_prefix(const std::vector<NamedTensor>& targets,
+                           const std::vector<NamedTensor>& source) {
+  const std::string wanted = common_prefix(targets), given = common_prefix(source);
+  if (!given.ends_with(wanted)) return "";
+  const std::string surplus = given.substr(0, given.size() - wanted.size());
+  return surplus.empty() || surplus.ends_with('.') ? surplus : "";
 }
 
 CopyReport copy_into(const std::vector<NamedTensor>& targets,

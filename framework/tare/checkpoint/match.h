@@ -43,6 +43,11 @@ struct Match {
 [[nodiscard]] Match compare(const std::vector<NamedTensor>& targets,
                             const std::vector<NamedTensor>& source);
 
+/// Returns the prefix, such as "module." of PyTorch's DataParallel, that all names of `source` have
+/// beyond what all targets have: whole parts of names, each with its dot. Empty: none.
+[[nodiscard]] std::string surplus_prefix(const std::vector<NamedTensor>& targets,
+                                         const std::vector<NamedTensor>& source);
+
 /// Lists the tensors that copy_into() has skipped; both lists are empty if strict.
 struct CopyReport {
   std::vector<std::string> fresh;    ///< targets that kept their values

@@ -154,7 +154,7 @@ const std::vector<Command>& commands() {
         "tare export runs/digits-staged --weights fp8 --out small.tare"},
        export_command},
       {"inspect",
-       "describe a bundle, checkpoint or safetensors file",
+       "describe a bundle, checkpoint or file of weights",
        "FILE",
        1,
        {{"json", "", "one JSON object instead of text"}},

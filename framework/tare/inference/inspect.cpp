@@ -1,4 +1,4 @@
-// Describes bundles, checkpoints and plain safetensors files as text.
+// Describes bundles, checkpoints and files of weights as text.
 #include "tare/inference/inspect.h"
 
 #include <algorithm>
@@ -12,6 +12,7 @@
 #include "tare/base/error.h"
 #include "tare/base/table.h"
 #include "tare/checkpoint/checkpoint.h"
+#include "tare/checkpoint/torch_file.h"
 #include "tare/inference/bundle.h"
 #include "tare/inference/damaged_file.h"
 #include "tare/model/fp8.h"
@@ -20,6 +21,7 @@ namespace tare {
 namespace {
 
 constexpr size_t kTextLimit = 2000;
+constexpr size_t kShownKeys = 20;
 
 /// Text for so many columns.
 struct Page {
@@ -241,6 +243,22 @@ void inspect_unreadable(Page& out, const std::filesystem::path& path, const Form
   add_line(out, "problem", error.what());
 }
 
+void inspect_torch(Page& out, const std::filesystem::path& path) {
+  try {
+    const auto file = checkpoint::TorchFile::open(path);
+    add_title(out, path,
+              "state dict of PyTorch, " + format_bytes(file.file_bytes()) +
+                  ", well-formed (its checksums are not compared)");
+    if (!file.place().empty()) add_line(out, "place", printable(file.place()));
+    if (!file.others().empty()) add_line(out, "not read", listed(file.others(), kShownKeys));
+    add_tensors(out, "tensors", file.tensors());
+  } catch (const FormatError& error) {
+    out.is_damaged = true;
+    add_title(out, path, "file of PyTorch, which cannot be read");
+    add_line(out, "problem", error.what());
+  }
+}
+
 void inspect_readable(Page& out, const std::filesystem::path& path) {
   const auto file = checkpoint::SafeTensors::open(path);
   const std::string size = format_bytes(file.file_bytes());
@@ -270,6 +288,8 @@ Description inspect(const std::filesystem::path& path, size_t width) {
   std::error_code error;
   if (std::filesystem::is_directory(path, error)) {
     inspect_checkpoint(out, path);
+  } else if (checkpoint::is_torch_file(path)) {
+    inspect_torch(out, path);
   } else {
     try {
       inspect_readable(out, path);

@@ -1,4 +1,4 @@
-// inspect(): describes a bundle, checkpoint or safetensors file, for `tare inspect`.
+// inspect(): describes a bundle, checkpoint or file of weights, for `tare inspect`.
 #pragma once
 
 #include <filesystem>
@@ -14,12 +14,13 @@ struct Description {
   bool is_damaged = false;  ///< a checksum or a rule of the format is broken
 };
 
-/// Describes a bundle, a checkpoint directory or a plain safetensors file: first a summary (what it
+/// Describes a bundle, a checkpoint directory, a plain safetensors file or a state dict of PyTorch
+/// (TorchFile): first a summary (what it
 /// is and whether it verified or what is wrong with it, model, input, classes, metrics), then
 /// manifest or metadata, and the tensors with shape, dtype and bytes. Damage is described, not
 /// thrown, also that of a truncated file, whose tensors are not known, and transforms of a bundle
 /// that this program does not have are named. Reads all of it. Text from the file is escaped.
-/// Throws IoError if it cannot be read at all, FormatError for a file that is not one of the three.
+/// Throws IoError if it cannot be read at all, FormatError for a file that is not one of the four.
 /// Texts that are longer than `width` columns continue in further lines.
 [[nodiscard]] Description inspect(const std::filesystem::path& path, size_t width = kAnyWidth);
 /// Returns the description as one JSON object, see docs/formats.md. Text that is not UTF-8 has

@@ -1,9 +1,10 @@
-// Describes bundles, checkpoints and plain safetensors files as JSON.
+// Describes bundles, checkpoints and files of weights as JSON.
 #include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "tare/base/error.h"
 #include "tare/checkpoint/checkpoint.h"
+#include "tare/checkpoint/torch_file.h"
 #include "tare/inference/bundle.h"
 #include "tare/inference/damaged_file.h"
 #include "tare/inference/inspect.h"
@@ -125,6 +126,21 @@ void add_unreadable(json& out, const std::filesystem::path& path, const FormatEr
   out["problem"] = error.what();
 }
 
+void add_torch(json& out, const std::filesystem::path& path) {
+  out["kind"] = "pytorch";
+  out["bytes"] = std::filesystem::file_size(path);
+  try {
+    const auto file = checkpoint::TorchFile::open(path);
+    out["verified"] = nullptr;  // its checksums are not compared
+    out["place"] = file.place();
+    out["not_read"] = file.others();
+    out["tensors"] = to_json(file.tensors());
+  } catch (const FormatError& error) {
+    out["verified"] = false;
+    out["problem"] = error.what();
+  }
+}
+
 void add_readable(json& out, const std::filesystem::path& path) {
   const auto file = checkpoint::SafeTensors::open(path);
   out["bytes"] = file.file_bytes();
@@ -152,6 +168,8 @@ Description inspect_json(const std::filesystem::path& path) {
   std::error_code error;
   if (std::filesystem::is_directory(path, error)) {
     add_checkpoint(out, path);
+  } else if (checkpoint::is_torch_file(path)) {
+    add_torch(out, path);
   } else {
     try {
       add_readable(out, path);

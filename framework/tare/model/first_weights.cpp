@@ -12,12 +12,15 @@
 #include "tare/base/log.h"
 #include "tare/checkpoint/match.h"
 #include "tare/checkpoint/safetensors.h"
+#include "tare/checkpoint/torch_file.h"
 #include "tare/model/fp8.h"
 
 namespace tare::models {
 namespace {
 
 constexpr const char* kMake = "models.make";
+constexpr const char* kAllowed =
+    "a safetensors file, a bundle (.tare) or a state dict of PyTorch (.pt, .pth)";
 
 std::string described(const at::Tensor& tensor) {
   return std::string(c10::toString(tensor.scalar_type())) + ' ' + c10::str(tensor.sizes());
@@ -29,23 +32,35 @@ void check_is_file(const std::filesystem::path& path) {
   const auto status = std::filesystem::status(path, ignored);
   if (!std::filesystem::exists(status) || std::filesystem::is_regular_file(status)) return;
   if (!std::filesystem::is_directory(status))
-    throw ConfigError(kMake, "weights", "is a pipe or a device, and no file",
-                      "a safetensors file or a bundle (.tare)", path.string());
+    throw ConfigError(kMake, "weights", "is a pipe or a device, and no file", kAllowed,
+                      path.string());
   const auto inside = path / "model.safetensors";
   const bool checkpoint = std::filesystem::is_regular_file(inside, ignored);
   throw ConfigError(kMake, "weights", "is a folder",
-                    checkpoint ? "its file " + printable(inside.string())
-                               : "a safetensors file or a bundle (.tare)",
+                    checkpoint ? "its file " + printable(inside.string()) : kAllowed,
                     path.string());
+}
+
+std::vector<NamedTensor> tensors_in(const std::string& path) {
+  check_is_file(path);
+  if (checkpoint::is_torch_file(path)) return checkpoint::TorchFile::open(path).tensors();
+  return checkpoint::SafeTensors::open(path).all();
 }
 
 class WeightsFile {
  public:
-  explicit WeightsFile(const std::string& path) : path_(path), file_(opened(path)) {
-    const auto stored = file_.all();
+  /// Reads a file of weights for these targets, without a prefix that only the file has.
+  WeightsFile(const std::string& path, const std::vector<NamedTensor>& targets) : path_(path) {
+    auto stored = tensors_in(path);
+    prefix_ = checkpoint::surplus_prefix(targets, stored);
+    for (auto& [name, tensor] : stored) name.erase(0, prefix_.size());
     scales_ = scales_in(stored, kMake, path);
     for (const auto& [name, tensor] : outlined(stored, scales_)) outlines_.emplace(name, tensor);
+    for (auto& [name, tensor] : stored) tensors_.emplace(std::move(name), std::move(tensor));
   }
+
+  /// Returns what was in front of each name in the file; mostly empty.
+  [[nodiscard]] const std::string& prefix() const { return prefix_; }
 
   /// Returns the targets that the file has values for; adds the other ones to `fresh`.
   [[nodiscard]] std::vector<NamedTensor> matched(const std::vector<NamedTensor>& targets,
@@ -73,7 +88,7 @@ class WeightsFile {
   }
 
   void copy_into(const NamedTensor& target) const {
-    const at::Tensor source = file_.tensor(target.name), into = target.tensor;
+    const at::Tensor source = tensors_.at(target.name), into = target.tensor;
     const auto scale = scales_.find(target.name);
     if (scale == scales_.end())
       into.copy_(source);
@@ -82,13 +97,9 @@ class WeightsFile {
   }
 
  private:
-  static checkpoint::SafeTensors opened(const std::string& path) {
-    check_is_file(path);
-    return checkpoint::SafeTensors::open(path);
-  }
-
   std::string path_;
-  checkpoint::SafeTensors file_;
+  std::string prefix_;
+  std::unordered_map<std::string, at::Tensor> tensors_;   // as the file has them
   std::map<std::string, at::Tensor> scales_;              // by the weight's name
   std::unordered_map<std::string, at::Tensor> outlines_;  // as the model computes with them
 };
@@ -98,16 +109,19 @@ class WeightsFile {
 void check_weights(const std::vector<NamedTensor>& targets, const std::string& head,
                    const std::string& path) {
   std::string fresh;
-  static_cast<void>(WeightsFile(path).matched(targets, head, fresh));
+  static_cast<void>(WeightsFile(path, targets).matched(targets, head, fresh));
 }
 
 void load_weights(const std::vector<NamedTensor>& targets, const std::string& head,
                   const std::string& path) {
-  const WeightsFile file(path);
+  const WeightsFile file(path, targets);
   std::string fresh;
   const auto taken = file.matched(targets, head, fresh);
   const c10::AutoGradMode no_grad(false);
   for (const NamedTensor& target : taken) file.copy_into(target);
+  if (!file.prefix().empty())
+    log::info("weights of " + path + " have '" + printable(file.prefix()) +
+              "' in front of each name, which was dropped");
   if (!fresh.empty())
     log::info("weights of " + path + " have another class count; freshly initialised: " + fresh);
 }

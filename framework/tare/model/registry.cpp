@@ -44,6 +44,10 @@ config::Node spec_of(const ModelOptions& options) {
   return node;
 }
 
+ModelOptions options_of(const ModelSpec& spec) {
+  return config::read<ModelOptions>(config::parse_text(spec.options, "model options"));
+}
+
 }  // namespace
 
 Registry& registry() {
@@ -83,6 +87,11 @@ Family family(const std::string& name) {
   throw config::unknown_entry("models.make", "model", name, names());
 }
 
+std::string head_of(const std::string& name, const ModelOptions& options) {
+  const Family chosen = family(name);
+  return chosen.head_for ? chosen.head_for(options) : chosen.head;
+}
+
 std::vector<std::string> names() { return registry().names(); }
 
 std::vector<config::EntryInfo> infos() {
@@ -116,21 +125,21 @@ Model make(const std::string& name, const ModelOptions& options) {
   full.weights.clear();  // where the first weights came from is no part of how to build it
   Model model = chosen.make(full);
   model.set_spec({name, config::to_yaml(spec_of(full))});
-  if (!options.weights.empty()) load_weights(model.state(), chosen.head, options.weights);
+  if (!options.weights.empty())
+    load_weights(model.state(), head_of(name, options), options.weights);
   return model;
 }
 
-Model make(const ModelSpec& spec) {
-  return make(spec.name,
-              config::read<ModelOptions>(config::parse_text(spec.options, "model options")));
-}
+Model make(const ModelSpec& spec) { return make(spec.name, options_of(spec)); }
 
 void reset_head(Model& model) {
-  if (!model.spec() || family(model.spec()->name).head.empty()) {
+  const std::string head =
+      model.spec() ? head_of(model.spec()->name, options_of(*model.spec())) : "";
+  if (head.empty()) {
     throw StateError("models.reset_head", "without a head that the registry knows",
                      "reset the module's own layers");
   }
-  const std::string prefix = family(model.spec()->name).head + ".";
+  const std::string prefix = head + ".";
   const Model fresh = make(*model.spec());
   const auto source = fresh.state(), target = model.state();
   const c10::AutoGradMode no_grad(false);

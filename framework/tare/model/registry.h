@@ -23,15 +23,17 @@ struct ModelOptions {
   /// Shape of one sample, [channels, height, width], [features] or, of tokens, [context]; empty:
   /// the family's.
   std::vector<int64_t> sample_shape{};
-  /// Safetensors file to start from; a head for another number of classes keeps its initial
-  /// weights.
+  /// Safetensors file, bundle or state dict of PyTorch (.pt, .pth) to start from; a head for
+  /// another number of classes keeps its initial weights.
   std::string weights{};
   int64_t width = 0;   ///< channels of the first stage, or of a token; 0: the family's
-  int64_t layers = 0;  ///< blocks, one after the other (gpt); 0: the family's
-  int64_t heads = 0;   ///< attention heads of a block, a divisor of width (gpt); 0: the family's
-  std::vector<int64_t> hidden{};  ///< sizes of the hidden layers (mlp); empty: the family's
+  int64_t layers = 0;  ///< blocks, one after the other (gpt, vit); 0: the family's
+  int64_t heads =
+      0;  ///< attention heads of a block, a divisor of width (gpt, vit); 0: the family's
+  std::vector<int64_t>
+      hidden{};        ///< sizes of the hidden layers (mlp, tabular); empty: the family's
   double dropout = 0;  ///< probability in [0, 1), before the head, or where the family documents it
-  config::OwnOptions options{};  ///< of a family that a program adds; Tare's families have none
+  config::OwnOptions options{};  ///< those that only this family has, such as the patch of vit
 
   bool operator==(const ModelOptions&) const = default;
 };
@@ -63,10 +65,12 @@ struct Family {
   bool tokens = false;
   /// Bounds the int64 tokens of the input, [0, vocabulary), if they are not the classes; 0: not so.
   int64_t vocabulary = 0;
+  /// Returns the head of a model with these options, where its name depends on them; empty: `head`.
+  std::function<std::string(const ModelOptions&)> head_for{};
 };
 
-/// Holds the families that have a name. All take their options from ModelOptions. A family of a
-/// program may have options of its own, which are in ModelOptions::options:
+/// Holds the families that have a name. All take their options from ModelOptions. A family may
+/// have options of its own, which are in ModelOptions::options:
 ///   models::registry().add<UnetOptions>("unet", "segments images", [](const UnetOptions& o) {
 ///     return Family{...};
 ///   });
@@ -97,6 +101,10 @@ void check(const std::string& name, const ModelOptions& options);
 /// Initialises the head of a registry model again, as make() would; nothing else changes. Throws
 /// StateError for a model that is not from the registry or whose family names no head.
 void reset_head(Model& model);
+
+/// Returns the head of a model, as Family::head and Family::head_for say. Throws ConfigError for an
+/// unknown name.
+[[nodiscard]] std::string head_of(const std::string& name, const ModelOptions& options);
 
 /// Throws ConfigError for an unknown name, naming the nearest.
 [[nodiscard]] Family family(const std::string& name);

@@ -295,7 +295,8 @@ void check_files(const RecipeOptions& recipe) {
   const std::string& weights = recipe.model.options.weights;
   std::error_code ignored;  // a file that may not be looked at is refused when it is read
   if (!weights.empty() && !std::filesystem::exists(weights, ignored) && !ignored)
-    refuse(recipe, "model.weights", "is not there", "a bundle or a safetensors file", weights);
+    refuse(recipe, "model.weights", "is not there",
+           "a bundle, a safetensors file or a state dict of PyTorch", weights);
   at_fields(recipe, "data", [&] { datasets::check_files(recipe.data); });
   for (size_t i = 0; i < recipe.phases.size(); ++i)
     if (recipe.phases[i].data)

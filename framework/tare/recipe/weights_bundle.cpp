@@ -8,6 +8,7 @@
 #include "tare/base/bytes.h"
 #include "tare/base/log.h"
 #include "tare/checkpoint/safetensors.h"
+#include "tare/checkpoint/torch_file.h"
 #include "tare/config/field.h"
 #include "tare/inference/bundle.h"
 #include "tare/model/first_weights.h"
@@ -31,7 +32,8 @@ std::string text_of(const std::vector<std::string>& labels) {
 }
 
 bool is_bundle(const std::string& path) {
-  return checkpoint::SafeTensors::open(path).metadata().contains("tare");
+  return !checkpoint::is_torch_file(path) &&
+         checkpoint::SafeTensors::open(path).metadata().contains("tare");
 }
 
 /// Returns what the weights are loaded into, without values; unset: they are needed to make it.
@@ -72,7 +74,7 @@ void check_weights(const RecipeOptions& recipe, const DataFacts& data) {
   const std::string& path = recipe.model.options.weights;
   if (path.empty()) return;
   const auto targets = targets_of(recipe, data);
-  const std::string head = models::family(recipe.model.name).head;
+  const std::string head = models::head_of(recipe.model.name, recipe.model.options);
   if (targets) make_for(recipe, data, [&] { models::check_weights(*targets, head, path); });
   if (data.bundle && is_bundle(path)) static_cast<void>(open_bundle(path));
 }

@@ -1,0 +1,47 @@
+// Defines a network for tables: embeddings of categories beside numbers, then linear layers (Guo
+// and Berkhahn 2016, "Entity Embeddings of Categorical Variables"), with the tensor names of
+// fastai's TabularModel, so that its weights load.
+#pragma once
+
+#include <torch/nn.h>
+
+#include <vector>
+
+#include "tare/model/registry.h"
+
+namespace tare::models {
+
+/// Configures what only this family has.
+struct TabularOptions {
+  /// Categories of each of the first columns, whose values are codes from 0 on; empty: all columns
+  /// are numbers.
+  std::vector<int64_t> categories{};
+};
+void visit_fields(auto& visit, TabularOptions& o) {
+  visit("categories", o.categories, config::between(1, kLargestSize));
+}
+
+/// Returns the channels of the embedding of so many categories, by fastai's rule: 1.6 times their
+/// 0.56th power, rounded, and at most 600.
+[[nodiscard]] int64_t embedding_width(int64_t categories);
+
+/// Classifies rows of a table. Layer groups: embedding (embeds, bn_cont), layers.0, layers.1, ...,
+/// the last of which is the head.
+struct TabularImpl : torch::nn::Module {
+  /// Uses the options `classes`, `sample_shape`, `hidden` (default 200 and 100) and `dropout`.
+  /// Throws ConfigError unless sample_shape is [columns] with at least the columns of `categories`.
+  TabularImpl(const ModelOptions& options, const TabularOptions& own);
+  /// Takes rows, float32 [batch, columns], the categories first, and returns logits, float32
+  /// [batch, classes]. Throws ShapeError for another shape, and for rows of 16 bits where these
+  /// cannot hold each code. A code outside of its categories is an error of LibTorch.
+  torch::Tensor forward(const torch::Tensor& rows);
+
+  torch::nn::ModuleList embeds;             ///< an embedding for each column of categories
+  torch::nn::BatchNorm1d bn_cont{nullptr};  ///< normalises the numbers; null: there are none
+  torch::nn::Sequential layers;             ///< linear, ReLU, norm, dropout; the last: linear
+  std::vector<int64_t> categories;          ///< as in the options
+  int64_t columns = 0;                      ///< of a row
+};
+TORCH_MODULE(Tabular);
+
+}  // namespace tare::models
