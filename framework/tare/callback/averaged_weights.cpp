@@ -1,6 +1,7 @@
 // Averages weights, and puts the averages into the model and back.
 #include "tare/callback/averaged_weights.h"
 
+#include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
@@ -28,8 +29,7 @@ bool is_averaged(const Parameter& parameter) {
 Action AveragedWeights::before_fit(FitContext& context) {
   if (context.step == 0) {  // a resumed fit continues
     updates_ = epochs_ = 0;
-    averages_.clear();
-    loaded_.clear();
+    purge();
   }
   restored_ = false;
   begin(context.learner.model());
@@ -52,6 +52,12 @@ void AveragedWeights::begin(const Model& model) {
                     /*non_blocking=*/false, /*copy=*/true)});
     names_.push_back(parameters[i].name);
   }
+  decays_.clear();
+  for (const Average& one : averages) {
+    const auto options = one.tensor.options();
+    const auto has_type = [&](const at::Tensor& decay) { return decay.dtype() == options.dtype(); };
+    if (std::ranges::none_of(decays_, has_type)) decays_.push_back(at::zeros({}, options));
+  }
   averages_ = std::move(averages);
   loaded_.clear();
 }
@@ -66,8 +72,12 @@ at::Tensor AveragedWeights::loaded(const Parameter& parameter) const {
 
 void AveragedWeights::update(const Model& model, double decay) {
   const c10::NoGradGuard no_grad;
-  for (const auto& [index, average] : averages_)
-    average.mul_(decay).add_(model.parameters()[index].tensor.detach(), 1 - decay);
+  for (const at::Tensor& scale : decays_) scale.fill_(decay);
+  for (const auto& [index, average] : averages_) {
+    const at::Tensor& scale =
+        average.dtype() == decays_.front().dtype() ? decays_.front() : decays_.back();
+    average.mul_(scale).add_(model.parameters()[index].tensor.detach(), 1 - decay);
+  }
   ++updates_;
 }
 
@@ -119,6 +129,7 @@ void AveragedWeights::after_restore(Model& model, const std::vector<NamedTensor>
 
 void AveragedWeights::purge() {
   averages_.clear();
+  decays_.clear();
   loaded_.clear();
   names_.clear();
 }
@@ -126,6 +137,7 @@ void AveragedWeights::purge() {
 void AveragedWeights::account(Ledger& ledger) const {
   for (size_t i = 0; i < averages_.size(); ++i)
     ledger.add(Category::other, name() + '/' + names_[i], averages_[i].tensor);
+  for (const at::Tensor& decay : decays_) ledger.add(Category::other, name(), decay);
   for (size_t i = 0; i < originals_.size(); ++i)
     ledger.add(Category::parameters, names_[i], originals_[i]);
   for (const auto& [parameter, tensor] : loaded_)
@@ -162,7 +174,7 @@ void AveragedWeights::load_tensors(const std::vector<NamedTensor>& tensors) {
         return one.tensor.is_alias_of(kept.tensor);
       });
   if (are_kept) return;
-  averages_.clear();
+  purge();
   loaded_ = tensors;
 }
 

@@ -64,7 +64,8 @@ class AveragedWeights : public Callback {
  protected:
   /// `restore`: see EmaOptions::restore.
   explicit AveragedWeights(bool restore) : restore_(restore) {}
-  /// Multiplies the averages by `decay` and adds the weights times 1 - decay.
+  /// Multiplies the averages by `decay` and adds the weights times 1 - decay. Allocates nothing on
+  /// the device for weights of the averages' types.
   void update(const Model& model, double decay);
   /// Whether the averages hold weights that they may stand for.
   [[nodiscard]] virtual bool is_ready() const = 0;
@@ -85,6 +86,9 @@ class AveragedWeights : public Callback {
   bool restore_;
   bool restored_ = false;  // from a checkpoint, since the fit began
   std::vector<Average> averages_;
+  /// A scalar of each type of the averages, for the factor of an update: a number would take memory
+  /// in every update, which could then be refused half-way.
+  std::vector<at::Tensor> decays_;
   std::vector<std::string> names_;     // of their parameters
   std::vector<NamedTensor> loaded_;    // of a checkpoint, until the fit begins
   std::vector<at::Tensor> originals_;  // storages of the model's own weights, in a validation

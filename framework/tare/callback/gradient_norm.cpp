@@ -7,6 +7,7 @@
 
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "tare/base/error.h"
 #include "tare/callback/registry.h"
@@ -25,20 +26,22 @@ Action GradientNorm::before_fit(FitContext& context) {
 }
 
 Action GradientNorm::after_backward(FitContext& context) {
-  norm_ = grad_norm(context.learner.optimizer().groups());
-  if (!norm_.defined())
+  const c10::NoGradGuard no_grad;
+  const at::Tensor norm = grad_norm(context.learner.optimizer().groups());
+  if (!norm.defined())
     throw ConfigError("gradient_norm",
                       "needs the gradients of a whole step, which step_in_backward frees in the "
                       "backward; omit one of the two");
+  norm_ = norm.to(c10::kDouble);
+  next_largest_ = at::maximum(largest_, norm_);
   return Action::proceed;
 }
 
 Action GradientNorm::after_step(FitContext&) {
   const c10::NoGradGuard no_grad;
-  const at::Tensor norm = norm_.to(c10::kDouble);
+  sum_.add_(norm_);
+  largest_ = std::exchange(next_largest_, {});
   norm_.reset();
-  sum_.add_(norm);
-  largest_ = at::maximum(largest_, norm);
   ++norms_.count;
   return Action::proceed;
 }
@@ -72,6 +75,7 @@ void GradientNorm::purge() {
   sum_.reset();
   largest_.reset();
   norm_.reset();
+  next_largest_.reset();
 }
 
 CallbackPtr GradientNorm::planned() const {
@@ -81,7 +85,7 @@ CallbackPtr GradientNorm::planned() const {
 }
 
 void GradientNorm::account(Ledger& ledger) const {
-  for (const at::Tensor& tensor : {sum_, largest_, norm_})
+  for (const at::Tensor& tensor : {sum_, largest_, norm_, next_largest_})
     ledger.add(Category::other, "gradient_norm", tensor);
 }
 

@@ -42,7 +42,8 @@ class GradientNorm final : public Callback {
   bool reads_ = true;         // not in a planned fit, whose tensors have no values
   Norms norms_;               // while the tensors are undefined; their count always
   at::Tensor sum_, largest_;  // float64 scalars on the device, in a fit
-  at::Tensor norm_;           // of the step under way
+  // Of the step under way, made where memory may be refused: in after_step it may not.
+  at::Tensor norm_, next_largest_;
 };
 
 }  // namespace tare

@@ -1,6 +1,7 @@
 // Lowers rates where a figure stays as it is.
 #include "tare/callback/reduce_on_plateau.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "tare/base/error.h"
@@ -40,9 +41,10 @@ Action ReduceOnPlateau::after_epoch(FitContext& context) {
 }
 
 void ReduceOnPlateau::reduce(FitContext& context) {
-  double factor = options_.factor;
-  if (lr_ * factor < options_.min_lr) factor = lr_ > options_.min_lr ? options_.min_lr / lr_ : 1;
-  if (factor == 1) return;
+  const double lowest = options_.min_lr > 0 ? options_.min_lr / lr_ : 0;
+  const double factor = std::max(options_.factor, lowest);
+  constexpr double kRounding = 1e-9;  // of a rate that is the lowest already
+  if (factor > 1 - kRounding) return;
   context.rate_factor *= factor;
   lr_ *= factor;
   log::info("the rates are multiplied by " + config::number_text(factor) +
