@@ -26,6 +26,7 @@ std::unique_ptr<Learner> make(const TempDir& folder, uint64_t seed = 1,
   at::set_num_threads(1);
   LearnerOptions options = quiet(folder);
   options.workers = 0;
+  options.micro_batch = options.batch;  // else a batch that is refused memory is tried in parts
   options.callbacks = std::move(callbacks);
   return std::make_unique<Learner>(make_net(seed), split_points(), std::move(options));
 }
@@ -186,8 +187,8 @@ class SaveOften final : public Callback {
 std::vector<CallbackPtr> callbacks_of(const std::string& kind) {
   const ReduceOnPlateauOptions plateau{
       .monitor = {.figure = "train_loss", .min_delta = 0.2}, .factor = 0.5, .patience = 0};
-  std::vector<CallbackPtr> all{std::make_shared<GradientNorm>(),
-                               std::make_shared<ReduceOnPlateau>(plateau)};
+  std::vector<CallbackPtr> all{std::make_shared<ReduceOnPlateau>(plateau),
+                               std::make_shared<GradientNorm>()};
   if (kind == "swa")
     all.push_back(std::make_shared<Swa>(SwaOptions{.start = 0.25}));
   else
@@ -203,7 +204,7 @@ TEST_P(ResumedWith, EqualsTheStraightRunBitForBit) {
   auto straight = make(folder);
   const auto saved = std::make_shared<SaveOften>();
   auto callbacks = callbacks_of(GetParam());
-  callbacks.insert(callbacks.begin(), saved);
+  callbacks.insert(callbacks.begin() + 1, saved);  // before those that know what an epoch is
   torch::manual_seed(5);
   const FitResult whole = straight->fit(4, {.lr = 0.05, .callbacks = callbacks});
   const torch::Tensor expected = flat(straight->model());

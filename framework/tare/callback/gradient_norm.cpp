@@ -37,6 +37,14 @@ Action GradientNorm::after_backward(FitContext& context) {
   return Action::proceed;
 }
 
+Action GradientNorm::before_epoch(FitContext& context) {
+  if (norms_.epoch == context.epoch) return Action::proceed;  // of which a part was trained
+  norms_ = {.epoch = context.epoch};
+  sum_.zero_();
+  largest_.zero_();
+  return Action::proceed;
+}
+
 Action GradientNorm::after_step(FitContext&) {
   const c10::NoGradGuard no_grad;
   sum_.add_(norm_);
@@ -48,7 +56,7 @@ Action GradientNorm::after_step(FitContext&) {
 
 GradientNorm::Norms GradientNorm::read() const {
   if (!reads_ || !sum_.defined()) return norms_;
-  return {sum_.item<double>(), largest_.item<double>(), norms_.count};
+  return {norms_.epoch, norms_.count, sum_.item<double>(), largest_.item<double>()};
 }
 
 Action GradientNorm::after_epoch(FitContext& context) {
@@ -59,9 +67,6 @@ Action GradientNorm::after_epoch(FitContext& context) {
   context.row.metrics.push_back(
       {"grad_norm_mean", some ? norms.sum / static_cast<double>(norms.count) : kNone});
   context.row.metrics.push_back({"grad_norm_max", some ? norms.largest : kNone});
-  norms_ = {};
-  sum_.zero_();
-  largest_.zero_();
   return Action::proceed;
 }
 
@@ -91,21 +96,28 @@ void GradientNorm::account(Ledger& ledger) const {
 
 std::string GradientNorm::state() const {
   const Norms norms = read();
-  return nlohmann::json{{"sum", norms.sum}, {"largest", norms.largest}, {"count", norms.count}}
+  return nlohmann::json{{"epoch", norms.epoch},
+                        {"count", norms.count},
+                        {"sum", norms.sum},
+                        {"largest", norms.largest}}
       .dump();  // a norm that is not finite becomes null
 }
 
 void GradientNorm::load_state(const std::string& json) {
   const auto value = nlohmann::json::parse(json, nullptr, /*allow_exceptions=*/false);
-  const auto number = [&](const char* key) {
-    if (!value.is_object() || !value.contains(key) ||
-        !(value[key].is_number() || value[key].is_null()))
+  const auto at = [&](const char* key, bool is_count) {
+    const bool there = value.is_object() && value.contains(key);
+    if (!there || (is_count ? !value[key].is_number_integer()
+                            : !value[key].is_number() && !value[key].is_null()))
       throw FormatError("callback.load_state", name(), key, "is not a number");
-    return value[key].is_null() ? std::numeric_limits<double>::quiet_NaN()
-                                : value[key].get<double>();
+    return value[key];
   };
-  const Norms norms{number("sum"), number("largest"), static_cast<int64_t>(number("count"))};
-  if (norms.count < 0) throw FormatError("callback.load_state", name(), "count", "is negative");
+  const auto norm = [&](const char* key) {
+    const auto found = at(key, false);
+    return found.is_null() ? std::numeric_limits<double>::quiet_NaN() : found.get<double>();
+  };
+  const Norms norms{at("epoch", true).get<int64_t>(), at("count", true).get<int64_t>(), norm("sum"),
+                    norm("largest")};
   purge();
   norms_ = norms;
 }

@@ -18,6 +18,7 @@ class GradientNorm final : public Callback {
  public:
   [[nodiscard]] std::string name() const override { return "gradient_norm"; }
   Action before_fit(FitContext& context) override;
+  Action before_epoch(FitContext& context) override;
   Action after_backward(FitContext& context) override;
   Action after_step(FitContext& context) override;
   Action after_epoch(FitContext& context) override;
@@ -34,13 +35,14 @@ class GradientNorm final : public Callback {
  private:
   /// Holds the norms of an epoch on the host.
   struct Norms {
+    int64_t epoch = -1;  // of the fit, from 0
+    int64_t count = 0;   // steps
     double sum = 0, largest = 0;
-    int64_t count = 0;
   };
   [[nodiscard]] Norms read() const;
 
   bool reads_ = true;         // not in a planned fit, whose tensors have no values
-  Norms norms_;               // while the tensors are undefined; their count always
+  Norms norms_;               // their norms while the tensors are undefined
   at::Tensor sum_, largest_;  // float64 scalars on the device, in a fit
   // Of the step under way, made where memory may be refused: in after_step it may not.
   at::Tensor norm_, next_largest_;
