@@ -4,6 +4,10 @@
 
 #include "contract/traits.h"
 #include "learner/fixture.h"
+#include "tare/callback/averaged_weights.h"
+#include "tare/callback/gradient_norm.h"
+#include "tare/callback/jsonl_log.h"
+#include "tare/callback/tensorboard.h"
 #include "tare/memory/backend.h"
 #include "tare/model/registry.h"
 
@@ -70,6 +74,17 @@ TEST_F(CudaWaits, ASteadyStepHasNone) {
         EXPECT_EQ(counts(name, 4), counts(name, 14))
             << name << ' ' << precision << " with " << workers << " threads of the loader";
       }
+}
+
+// Losses and norms of an epoch are read at its end.
+TEST_F(CudaWaits, AStepWithCallbacksThatMeasureHasNone) {
+  const auto counted = [&](int64_t steps) {
+    options_.callbacks = {std::make_shared<Ema>(), std::make_shared<GradientNorm>(),
+                          std::make_shared<TensorBoard>(TensorBoardOptions{.every = 1}),
+                          std::make_shared<JsonlLog>(JsonlLogOptions{.every = 1})};
+    return counts("mlp", steps);
+  };
+  EXPECT_EQ(counted(4), counted(14));
 }
 
 TEST_F(CudaWaits, StopOnNanLooksAtTheLossOnceIn16Steps) {
