@@ -132,6 +132,13 @@ TEST(Swa, WorksWithoutAValidation) {
   EXPECT_EQ(swa->updates(), 3);
 }
 
+TEST(Swa, RefusesAShareOfEpochsThatNobodyKnows) {
+  const TempDir folder;
+  auto learner = make(folder);
+  EXPECT_THROW((void)learner->fit(Duration{.minutes = 1}, {.callbacks = {std::make_shared<Swa>()}}),
+               ConfigError);
+}
+
 /// Throws in the validation of the second epoch.
 Metric failing(int64_t& calls) {
   return Metric("failing", [&calls](const at::Tensor& output, const at::Tensor&) {

@@ -11,6 +11,7 @@
 
 #include "tare/base/error.h"
 #include "tare/callback/registry.h"
+#include "tare/config/scalar.h"
 
 namespace tare {
 namespace {
@@ -199,6 +200,11 @@ Swa::Swa(SwaOptions options) : AveragedWeights(options.restore), options_(option
 }
 
 Action Swa::before_fit(FitContext& context) {
+  if (options_.start > 0 && context.epochs >= kMostEpochs)
+    throw ConfigError(
+        "swa", "start",
+        "is a share of epochs that nobody knows, because the clock alone ends the fit", "0",
+        config::number_text(options_.start));
   const bool continues = loaded_state_;
   const Action action = AveragedWeights::before_fit(context);
   // A checkpoint of a callback that saved after an epoch, before this one was called, lacks that

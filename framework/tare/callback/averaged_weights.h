@@ -118,6 +118,7 @@ class Swa final : public AveragedWeights {
   /// Throws ConfigError for an option out of range.
   explicit Swa(SwaOptions options = {});
   [[nodiscard]] std::string name() const override { return "swa"; }
+  /// Throws ConfigError for a `start` above 0 where the clock alone ends the fit.
   Action before_fit(FitContext& context) override;
   Action before_validate(FitContext& context) override;
   Action after_epoch(FitContext& context) override;
