@@ -217,6 +217,9 @@ TEST_F(RecipeCallbacks, CheckpointsOfEpochsHaveNamesOfTheirOwn) {
               HasSubstr("'epoch-2' in the run's folder"));
   EXPECT_EQ(refusal("callbacks: [keep_checkpoints]\nphases: [{epochs: 2, save: epoch-3}]\n"),
             "accepted");
+  EXPECT_THAT(refusal("callbacks: [keep_checkpoints]\n"
+                      "phases: [{duration: {steps: 9}, save: epoch-2}]\n"),
+              HasSubstr("'epoch-2' in the run's folder"));
   const RunReport report = run_recipe(
       recipe("callbacks: [{keep_checkpoints: {last: 2}}]\nphases: [{epochs: 2}, {epochs: 2}]\n"));
   for (const char* name : {"epoch-3", "epoch-4"}) EXPECT_TRUE(fs::exists(report.folder / name));

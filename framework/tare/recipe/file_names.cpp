@@ -80,6 +80,18 @@ void add_phase(const RecipeOptions& recipe, size_t index, std::vector<NamedFile>
   if (!save.empty()) files.push_back({save, key + ".save", "the checkpoint of " + number});
 }
 
+/// Returns the epochs of all phases together; of a phase that steps, samples or the clock end, so
+/// many that hardly one has more.
+int64_t most_epochs(const RecipeOptions& recipe) {
+  constexpr int64_t kUnknown = 1000;
+  int64_t all = 0;
+  for (const auto& phase : recipe.phases) {
+    const int64_t epochs = duration_of(phase).epochs;
+    all += epochs > 0 ? epochs : kUnknown;
+  }
+  return all;
+}
+
 /// `epochs`: of all phases together, by which checkpoints of epochs are numbered.
 void add_callbacks(const std::vector<ChosenCallback>& callbacks, int64_t epochs,
                    std::vector<NamedFile>& files) {
@@ -98,8 +110,7 @@ void add_callbacks(const std::vector<ChosenCallback>& callbacks, int64_t epochs,
 std::vector<NamedFile> named_files(const RecipeOptions& recipe) {
   std::vector<NamedFile> files;
   for (size_t i = 0; i < recipe.phases.size(); ++i) add_phase(recipe, i, files);
-  int64_t epochs = 0;
-  for (const auto& phase : recipe.phases) epochs += phase.epochs;
+  const int64_t epochs = most_epochs(recipe);
   add_callbacks(make_callbacks(recipe), epochs, files);
   for (size_t i = 0; i < recipe.phases.size(); ++i)
     add_callbacks(make_callbacks(recipe, i), epochs, files);
