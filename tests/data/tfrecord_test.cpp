@@ -226,5 +226,33 @@ TEST(TfRecord, ALaterListReplacesOneOfAnotherKind) {
   EXPECT_TRUE(example.feature("").ints.empty());
 }
 
+TEST(ProtobufWriter, WritesWhatTheReaderReads) {
+  ProtobufWriter inner, outer;
+  inner.bytes(1, "name").real(2, 1.5F).reals(3, std::vector{1.0, 2.0});
+  outer.integer(1, 300).integer(2, -1).real(3, 0.5).bytes(16, inner.text());
+  EXPECT_EQ(outer.text().substr(0, 3), "\x08\xac\x02") << "300 of the encoding guide";
+  const std::string file = "test";
+  ProtobufReader reader(outer.text(), "test", file);
+  EXPECT_EQ(reader.next()->value, 300U);
+  EXPECT_EQ(static_cast<int64_t>(reader.next()->value), -1);
+  EXPECT_EQ(reader.next()->bytes, std::string_view("\0\0\0\0\0\0\xe0\x3f", 8));
+  const auto field = reader.next();
+  EXPECT_EQ(field->number, 16U);
+  ProtobufReader below = reader.below(*field, "message");
+  EXPECT_EQ(below.next()->bytes, "name");
+  std::vector<float> floats;
+  below.add_floats(*below.next(), floats, "float");
+  EXPECT_THAT(floats, ElementsAre(1.5F));
+  EXPECT_EQ(below.next()->bytes.size(), 16U);
+  EXPECT_FALSE(reader.next());
+}
+
+TEST(TfRecord, AFramedRecordIsReadBack) {
+  const TempDir folder;
+  EXPECT_EQ(framed_record("abc"), record_of("abc"));
+  io::write_atomically(folder / "r", framed_record("abc") + framed_record(""));
+  EXPECT_THAT(records_of(folder / "r"), ElementsAre("abc", ""));
+}
+
 }  // namespace
 }  // namespace tare

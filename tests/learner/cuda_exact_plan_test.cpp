@@ -2,8 +2,14 @@
 // allocated and reserved bytes are equal.
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include "contract/traits.h"
 #include "learner/fixture.h"
+#include "tare/callback/averaged_weights.h"
+#include "tare/callback/freeze_batch_norm.h"
+#include "tare/callback/gradient_norm.h"
+#include "tare/callback/tensorboard.h"
 #include "tare/memory/backend.h"
 #include "tare/model/registry.h"
 #include "tare/optim/optimizer.h"
@@ -96,6 +102,22 @@ TEST_F(ExactPlan, OfEveryOptimizer) {
       options_.optimizer.kind = kind;
       expect_exact(name, ("with " + kind));
     }
+}
+
+TEST_F(ExactPlan, OfCallbacksThatKeepMemoryOrChangeIt) {
+  const std::vector<std::function<CallbackPtr()>> callbacks{
+      [] { return std::make_shared<Ema>(); }, [] { return std::make_shared<Swa>(); },
+      [] { return std::make_shared<GradientNorm>(); },
+      [] { return std::make_shared<FreezeBatchNorm>(); },
+      [] { return std::make_shared<TensorBoard>(TensorBoardOptions{.histograms = true}); }};
+  for (const char* name : {"mlp", "resnet9"})
+    for (const char* precision : {"fp32", "bf16-true"})
+      for (const auto& make : callbacks) {
+        options_.precision = precision;
+        options_.callbacks = {make()};
+        expect_exact(
+            name, std::string("in ") + precision + " with " + options_.callbacks.front()->name());
+      }
 }
 
 TEST_F(ExactPlan, OfFrozenLayers) {

@@ -6,6 +6,10 @@
 
 #include "contract/traits.h"
 #include "learner/fixture.h"
+#include "tare/callback/averaged_weights.h"
+#include "tare/callback/gradient_norm.h"
+#include "tare/callback/jsonl_log.h"
+#include "tare/callback/tensorboard.h"
 #include "tare/memory/backend.h"
 #include "tare/metric/metric.h"
 #include "tare/model/registry.h"
@@ -95,6 +99,17 @@ TEST_F(CudaWaits, ABatchOfAValidationHasNoneWithAnyMetric) {
     options_.metrics = {name};
     EXPECT_EQ(counts(of_values, 4), counts(of_values, 14)) << name;
   }
+}
+
+// Losses and norms of an epoch are read at its end.
+TEST_F(CudaWaits, AStepWithCallbacksThatMeasureHasNone) {
+  const auto counted = [&](int64_t steps) {
+    options_.callbacks = {std::make_shared<Ema>(), std::make_shared<GradientNorm>(),
+                          std::make_shared<TensorBoard>(TensorBoardOptions{.every = 1}),
+                          std::make_shared<JsonlLog>(JsonlLogOptions{.every = 1})};
+    return counts("mlp", steps);
+  };
+  EXPECT_EQ(counted(4), counted(14));
 }
 
 TEST_F(CudaWaits, StopOnNanLooksAtTheLossOnceIn16Steps) {

@@ -40,13 +40,14 @@ TrainState inside_a_fit() {
                           .loss_sum = 3.25,
                           .loss_counted = 48,
                           .loss_samples = 16,
+                          .rate_factor = 0.5,
                           .order = SampleOrder{.batch = 8,
                                                .samples = 90,
                                                .drop_last = true,
                                                .shuffle = true,
                                                .seed = ~uint64_t{0}},
                           .rows = {row}},
-          .callbacks = {{"csv_log", "{\"rows\": 1}"}}};
+          .callbacks = {{.name = "csv_log", .state = "{\"rows\": 1}"}}};
 }
 
 TEST(TrainState, SurvivesTheRoundTrip) {
@@ -58,12 +59,29 @@ TEST(TrainState, SurvivesTheRoundTrip) {
   EXPECT_EQ(read.plan->schedule.kind, "one_cycle");
   EXPECT_TRUE(std::isnan(read.plan->rows.at(0).valid_loss));
   EXPECT_EQ(read.plan->loss_counted, 48);
+  EXPECT_EQ(read.plan->rate_factor, 0.5);
   EXPECT_EQ(read.plan->order, inside_a_fit().plan->order);
   EXPECT_EQ(read.history.at(0).metrics.at(0).name, "accuracy");
   EXPECT_EQ(read.history[0].metrics[0].value, 0.75);
   EXPECT_EQ(read.history[0].train_loss, 0.1);
   EXPECT_EQ(read.history[0].samples, 90);
   EXPECT_EQ(read.callbacks.at(0).state, "{\"rows\": 1}");
+}
+
+TEST(TrainState, KeepsTheTensorsOfEachCallback) {
+  TrainState state = inside_a_fit();
+  state.callbacks.assign(12, {.name = "plain", .state = "{}"});
+  state.callbacks[1] = {.name = "one", .state = "{}", .tensors = {{"a.b", at::full({2}, 1)}}};
+  state.callbacks[11] = {.name = "eleven", .state = "{}", .tensors = {{"a.b", at::full({2}, 11)}}};
+  const StoredState written = stored(state);
+  const auto read = train_state_from(written.json, written.tensors, "a.ckpt").callbacks;
+  ASSERT_EQ(read.size(), 12U);
+  EXPECT_TRUE(read[0].tensors.empty());
+  for (const size_t i : {1U, 11U}) {
+    ASSERT_EQ(read[i].tensors.size(), 1U) << i;
+    EXPECT_EQ(read[i].tensors[0].name, "a.b");
+    EXPECT_EQ(read[i].tensors[0].tensor[0].item<int64_t>(), static_cast<int64_t>(i));
+  }
 }
 
 TEST(TrainState, RowsKeepTheirOwnMetricsAndTheirBits) {
@@ -115,6 +133,7 @@ Json in_the_manifest() {
   state["history"] = rows;
   state["fit"]["rows"] = rows;
   state["fit"].erase("loss_counted");
+  state["fit"].erase("rate_factor");
   state["fit"].erase("order");
   state["callbacks"][0]["state"] = "{\"rows\": 1}";
   return state;
@@ -127,6 +146,7 @@ TEST(TrainState, ReadsWhatOlderVersionsWrote) {
   EXPECT_EQ(read.plan->rows.at(0).samples, 90);
   EXPECT_EQ(read.plan->loss_counted, 16) << "then means were over samples";
   EXPECT_FALSE(read.plan->order);
+  EXPECT_EQ(read.plan->rate_factor, 1);
   EXPECT_EQ(read.callbacks.at(0).state, "{\"rows\": 1}");
 }
 
@@ -176,6 +196,8 @@ INSTANTIATE_TEST_SUITE_P(
                "state.fit.rates: holds something that is not a number"},
         Damage{"NegativeSum", "/fit/loss_counted", -0.5,
                "state.fit.loss_counted: is not a finite number >= 0"},
+        Damage{"FactorOfZero", "/fit/rate_factor", 0,
+               "state.fit.rate_factor: is not a finite number > 0"},
         Damage{"FinishedFit", "/fit/epoch", 3, "state.fit.epoch: lies behind the last epoch"},
         Damage{"ScheduleOfAnotherKind", "/fit/schedule", "kind: steep", "state.fit.schedule"},
         Damage{"ScheduleWithoutForm", "/fit/schedule", "{", "state.fit.schedule"}),

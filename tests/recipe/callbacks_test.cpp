@@ -189,5 +189,86 @@ TEST_F(RecipeCallbacks, ClippingActsAndIsPlannedToTheByte) {
               HasSubstr("clip needs all gradients of a step"));
 }
 
+TEST_F(RecipeCallbacks, AveragesAreExportedAndPlannedToTheByte) {
+  const std::string phases =
+      "phases: [{name: only, epochs: 3, lr: 1.0e-2, save: last}]\nexport: a.tare\n";
+  for (const char* list : {"[{ema: {decay: 0.9, warmup: 5}}, gradient_norm]", "[swa]"}) {
+    const RecipeOptions r = recipe("callbacks: " + std::string(list) + "\n" + phases);
+    const RecipePlan plan = plan_recipe(r);
+    const RunReport report = run_recipe(r, {.overwrite = true});
+    EXPECT_EQ(plan.phases[0].method, "meta") << list << plan.phases[0].reason;
+    EXPECT_EQ(plan.phases[0].peak_bytes, report.phases[0].peak_bytes) << list;
+    EXPECT_EQ(report.residual_bytes, 0) << list;
+    ASSERT_TRUE(report.valid) << list;
+    EXPECT_EQ(report.valid->loss, report.phases[0].epochs.back().valid_loss)
+        << list << ": the exported weights are those that validated";
+  }
+}
+
+TEST_F(RecipeCallbacks, ASecondCallbackThatAveragesIsRefused) {
+  EXPECT_THAT(refusal("callbacks: [ema]\nphases: [{callbacks: [swa]}]\n"),
+              HasSubstr("phases.0.callbacks.0.swa is the second callback that puts weights into "
+                        "the validation"));
+  EXPECT_THAT(refusal("callbacks: [ema]\nphases: [{}, {}]\n"), HasSubstr("accepted"));
+}
+
+TEST_F(RecipeCallbacks, CheckpointsOfEpochsHaveNamesOfTheirOwn) {
+  EXPECT_THAT(refusal("callbacks: [keep_checkpoints]\nphases: [{epochs: 2, save: epoch-2}]\n"),
+              HasSubstr("'epoch-2' in the run's folder"));
+  EXPECT_EQ(refusal("callbacks: [keep_checkpoints]\nphases: [{epochs: 2, save: epoch-3}]\n"),
+            "accepted");
+  EXPECT_THAT(refusal("callbacks: [keep_checkpoints]\n"
+                      "phases: [{duration: {steps: 9}, save: epoch-2}]\n"),
+              HasSubstr("'epoch-2' in the run's folder"));
+  const RunReport report = run_recipe(
+      recipe("callbacks: [{keep_checkpoints: {last: 2}}]\nphases: [{epochs: 2}, {epochs: 2}]\n"));
+  for (const char* name : {"epoch-3", "epoch-4"}) EXPECT_TRUE(fs::exists(report.folder / name));
+  for (const char* name : {"epoch-1", "epoch-2"}) EXPECT_FALSE(fs::exists(report.folder / name));
+}
+
+TEST_F(RecipeCallbacks, ADryRunWritesNothingOfTheLoggersAndSavers) {
+  const RecipeOptions r = recipe(
+      "callbacks: [tensorboard, jsonl_log, keep_checkpoints, {timed_save: {minutes: 1.0e-9}},\n"
+      "            ema, throughput, stop_file]\nphases: [{epochs: 1}]\n");
+  (void)run_recipe(r, {.dry_run = true});
+  EXPECT_FALSE(fs::exists(folder_ / "tiny"));
+}
+
+TEST_F(RecipeCallbacks, LoggersAndAveragesContinueWhereARunWasStopped) {
+  const std::string text =
+      "callbacks: [{ema: {decay: 0.9}}, {jsonl_log: {every: 1}}, gradient_norm,\n"
+      "            {reduce_on_plateau: {monitor: train_loss, min_delta: 100, patience: 1}}]\n"
+      "phases: [{epochs: 3, lr: 1.0e-2, callbacks: [{tensorboard: {every: 1}}]},\n"
+      "         {epochs: 2, lr: 1.0e-3}]\n";
+  const RunReport straight = run_recipe(recipe(text));
+  RecipeOptions stopped = recipe(text);
+  stopped.name = "stopped";
+  int stops = 0;
+  RunReport report;
+  do {
+    request_interrupt();
+    report = run_recipe(stopped, {.resume = Resume::automatic});
+  } while (report.reason == StopReason::interrupted && ++stops < 60);
+  clear_interrupt();
+  EXPECT_GT(stops, 5);
+  EXPECT_EQ(straight.valid->loss, report.valid->loss);
+  const auto events = [&](const RunReport& run) {
+    return fs::file_size(run.folder / "tensorboard/events.out.tfevents.tare");
+  };
+  EXPECT_EQ(events(straight), events(report));
+  const auto lines = [&](const RunReport& run) {
+    std::vector<nlohmann::json> all;
+    std::ifstream file(run.folder / "log.jsonl");
+    for (std::string line; std::getline(file, line);) {
+      all.push_back(nlohmann::json::parse(line));
+      all.back().erase("time");
+      all.back().erase("seconds");
+    }
+    return all;
+  };
+  EXPECT_EQ(lines(straight), lines(report));
+  EXPECT_EQ(lines(straight).back()["epoch"], 5);
+}
+
 }  // namespace
 }  // namespace tare::testing

@@ -153,7 +153,7 @@ class EveryKey : public ::testing::Test {
       for (const auto& entry : fs::recursive_directory_iterator(report.folder))
         files.insert(entry.path().string());
       for (const auto& file : files) {
-        text << file << '\n';
+        text << file << size_of_log(file) << '\n';
         if (file.ends_with(".txt")) text << io::read_text(file);  // written by a language model
       }
     } catch (const Error& error) {
@@ -166,6 +166,18 @@ class EveryKey : public ::testing::Test {
     text << loss;
     for (const auto& metric : metrics) text << ' ' << metric.name << ' ' << metric.value;
     text << '\n';
+  }
+
+  /// The size of an event file, whose values take the same bytes in every run, or the lines of
+  /// JSON.
+  static std::string size_of_log(const std::string& file) {
+    if (file.ends_with(".tare") && file.find("tfevents") != std::string::npos)
+      return ' ' + std::to_string(fs::file_size(file));
+    if (!file.ends_with(".jsonl")) return "";
+    std::ifstream text(file);
+    int64_t lines = 0;
+    for (std::string line; std::getline(text, line);) ++lines;
+    return ' ' + std::to_string(lines);
   }
 
   [[nodiscard]] KeyRows rows() const;
@@ -438,6 +450,36 @@ KeyRows EveryKey::option_rows() const {
       {"callbacks.sample_text.temperature", sample_text("temperature: 0")},
       {"callbacks.sample_text.top_k", sample_text("top_k: 1")},
       {"callbacks.sample_text.seed", sample_text("seed: 3")},
+      {"callbacks.ema.decay", callback("ema", "", "decay: 0.5")},
+      {"callbacks.ema.every", callback("ema", "", "every: 3")},
+      {"callbacks.ema.warmup", callback("ema", "", "warmup: 9")},
+      {"callbacks.ema.restore", callback("ema", "", "restore: false")},
+      {"callbacks.swa.start", callback("swa", "", "start: 0.1")},
+      {"callbacks.swa.restore", callback("swa", "", "restore: false")},
+      {"callbacks.tensorboard.folder", callback("tensorboard", "", "folder: other")},
+      {"callbacks.tensorboard.every", callback("tensorboard", "", "every: 2")},
+      {"callbacks.tensorboard.histograms", callback("tensorboard", "", "histograms: true")},
+      {"callbacks.jsonl_log.file", callback("jsonl_log", "", "file: other.jsonl")},
+      {"callbacks.jsonl_log.every", callback("jsonl_log", "", "every: 2")},
+      {"callbacks.reduce_on_plateau.monitor",
+       callback("reduce_on_plateau", "patience: 0", "patience: 0, monitor: train_loss")},
+      {"callbacks.reduce_on_plateau.lower_is_better",
+       callback("reduce_on_plateau", "patience: 0, monitor: train_loss",
+                "patience: 0, monitor: train_loss, lower_is_better: false")},
+      {"callbacks.reduce_on_plateau.min_delta",
+       callback("reduce_on_plateau", "patience: 0", "patience: 0, min_delta: 100")},
+      {"callbacks.reduce_on_plateau.factor",
+       callback("reduce_on_plateau", "min_delta: 100", "min_delta: 100, factor: 0.5")},
+      {"callbacks.reduce_on_plateau.patience",
+       callback("reduce_on_plateau", "min_delta: 100", "min_delta: 100, patience: 1")},
+      {"callbacks.reduce_on_plateau.min_lr",
+       callback("reduce_on_plateau", "min_delta: 100", "min_delta: 100, min_lr: 0.01")},
+      {"callbacks.stop_file.file", callback("stop_file", "", "file: recipe.yaml")},
+      {"callbacks.freeze_batch_norm.frozen_only",
+       callback("freeze_batch_norm", "", "frozen_only: true")},
+      {"callbacks.timed_save.minutes", callback("timed_save", "", "minutes: 1.0e-9")},
+      {"callbacks.keep_checkpoints.last", callback("keep_checkpoints", "", "last: 1")},
+      {"callbacks.keep_checkpoints.name", callback("keep_checkpoints", "", "name: other")},
       {"transforms.affine.degrees", transform("affine", "", "degrees: 90")},
       {"transforms.affine.zoom", transform("affine", "", "zoom: 0.5")},
       {"transforms.flip.probability", transform("flip", "", "probability: 1")},

@@ -14,6 +14,7 @@
 
 #include "tare/data/dataset.h"
 #include "tare/memory/accountable.h"
+#include "tare/memory/named_tensor.h"
 #include "tare/model/model.h"
 #include "tare/optim/lr_find.h"
 #include "tare/optim/optimizer.h"
@@ -81,7 +82,10 @@ struct FitContext {
   at::Tensor loss{};            ///< scalar, from after_loss on; with its graph until backward
   std::optional<MicroBatchChange> micro_batch_change{};  ///< in on_micro_batch
   double lr = 0, momentum = 0;                           ///< of the last parameter group
-  EpochRow row{};                                        ///< of this epoch, complete in after_epoch
+  /// Multiplies the rates of all following steps, after the schedule; a callback may change it, and
+  /// a resumed fit continues with it.
+  double rate_factor = 1;
+  EpochRow row{};              ///< of this epoch, complete in after_epoch
   std::exception_ptr error{};  ///< in on_exception and the after_fit that follows it
   bool interrupted = false;    ///< in after_fit: an interrupt ended the fit, resume() continues it
   bool bfloat16_on_host = false;  ///< the host computes products in bfloat16
@@ -101,9 +105,18 @@ struct CallbackFacts {
   std::vector<std::string> watched{};  ///< columns of the epochs table that it reads
   std::vector<std::string> columns{};  ///< columns that it adds to the epochs table
   std::vector<std::string> files{};    ///< files and checkpoints that it writes, by name
-  bool saves_epochs = false;  ///< it may save a checkpoint after an epoch, which a plan counts
-  int64_t bytes_on_card = 0;  ///< of a tensor that it keeps on a card in a fit; a plan counts them
+  /// Beginnings of the names of checkpoints that it writes, which end in EpochRow::epoch: "epoch-"
+  /// for "epoch-1", "epoch-2" ...
+  std::vector<std::string> prefixes{};
+  bool saves_epochs = false;   ///< it may save a checkpoint after an epoch, which a plan counts
+  bool saves_steps = false;    ///< it may save one after any step, which a plan counts
+  bool lends_weights = false;  ///< it overrides lend_weights(); a fit has one such callback at most
+  int64_t bytes_on_card = 0;   ///< of a tensor that it keeps on a card in a fit; a plan counts them
 };
+
+class Callback;
+/// Holds a callback for a Learner; the caller may keep it and read it after the fit.
+using CallbackPtr = std::shared_ptr<Callback>;
 
 /// Is the base of all callbacks: every event does nothing and proceeds. Callbacks run in the order
 /// of their list, those of the Learner before those of the call. An exception from a callback ends
@@ -162,6 +175,20 @@ class Callback {
 
   /// Returns what the callback needs and adds; called before the fit.
   [[nodiscard]] virtual CallbackFacts facts() const { return {}; }
+  /// Puts weights into the model that an epoch is validated with, in place of those that are
+  /// trained; the storages of the model's parameters may be exchanged. After an exception nothing
+  /// is changed.
+  virtual void lend_weights(Model&) {}
+  /// Puts back the weights that the model had before lend_weights(), also where the validation
+  /// throws. Allocates nothing on the device.
+  virtual void return_weights(Model&) noexcept {}
+  /// Called when LearnerView::restore_weights() has given the model the weights of a checkpoint,
+  /// with what tensors() had returned for that checkpoint.
+  virtual void after_restore(Model&, const std::vector<NamedTensor>&) {}
+  /// Returns a new callback that allocates, in a fit that is planned, what this one allocates in a
+  /// fit: it works on tensors without values, and neither saves nor writes files. nullptr: this one
+  /// allocates nothing that a plan has to show.
+  [[nodiscard]] virtual CallbackPtr planned() const { return nullptr; }
   /// Frees every tensor that the callback keeps; called by Learner::purge.
   virtual void purge() {}
   /// Adds the tensors that the callback keeps to a ledger; called when memory is accounted for.
@@ -170,10 +197,14 @@ class Callback {
   [[nodiscard]] virtual std::string state() const { return {}; }
   /// Restores what state() returned. Throws FormatError for any other text.
   virtual void load_state(const std::string&) {}
+  /// Returns the tensors that a checkpoint holds beside state(), under names of their own; they may
+  /// share storage with those that the callback keeps.
+  [[nodiscard]] virtual std::vector<NamedTensor> tensors() const { return {}; }
+  /// Takes what tensors() returned, after load_state(). The tensors may be on the host, on the
+  /// mapped file of the checkpoint, and others may hold them: the callback copies those that it
+  /// writes to.
+  virtual void load_tensors(const std::vector<NamedTensor>&) {}
 };
-
-/// Holds a callback for a Learner; the caller may keep it and read it after the fit.
-using CallbackPtr = std::shared_ptr<Callback>;
 
 /// Lists the events in the order of a fit.
 enum class Event {

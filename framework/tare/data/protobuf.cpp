@@ -1,6 +1,7 @@
-// Reads varints, fields and packed lists of Protocol Buffers.
+// Reads and writes varints, fields and packed lists of Protocol Buffers.
 #include "tare/data/protobuf.h"
 
+#include <bit>
 #include <cstring>
 
 #include "tare/base/error.h"
@@ -82,6 +83,54 @@ void ProtobufReader::add_integers(const ProtobufField& field, std::vector<int64_
   }
   ProtobufReader packed = below(field, part);
   while (!packed.left_.empty()) values.push_back(static_cast<int64_t>(packed.varint()));
+}
+
+namespace {
+
+/// Adds the bytes of a number, little-endian as the machines for which LibTorch is built.
+template <class T>
+void add_bytes(std::string& text, const T& value) {
+  static_assert(std::endian::native == std::endian::little);
+  text.append(reinterpret_cast<const char*>(&value), sizeof value);
+}
+
+}  // namespace
+
+void ProtobufWriter::varint(uint64_t value) {
+  for (; value > 0x7f; value >>= 7) text_ += static_cast<char>((value & 0x7f) | 0x80);
+  text_ += static_cast<char>(value);
+}
+
+ProtobufWriter& ProtobufWriter::integer(uint64_t number, int64_t value) {
+  key(number, 0);
+  varint(static_cast<uint64_t>(value));
+  return *this;
+}
+
+ProtobufWriter& ProtobufWriter::real(uint64_t number, double value) {
+  key(number, 1);
+  add_bytes(text_, value);
+  return *this;
+}
+
+ProtobufWriter& ProtobufWriter::real(uint64_t number, float value) {
+  key(number, 5);
+  add_bytes(text_, value);
+  return *this;
+}
+
+ProtobufWriter& ProtobufWriter::bytes(uint64_t number, std::string_view value) {
+  key(number, 2);
+  varint(value.size());
+  text_ += value;
+  return *this;
+}
+
+ProtobufWriter& ProtobufWriter::reals(uint64_t number, std::span<const double> values) {
+  key(number, 2);
+  varint(values.size_bytes());
+  for (const double value : values) add_bytes(text_, value);
+  return *this;
 }
 
 }  // namespace tare

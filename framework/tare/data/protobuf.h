@@ -1,9 +1,10 @@
-// ProtobufReader: the fields of a message of Protocol Buffers, in the wire format of
-// https://protobuf.dev/programming-guides/encoding. Internal.
+// ProtobufReader and ProtobufWriter: the fields of a message of Protocol Buffers, in the wire
+// format of https://protobuf.dev/programming-guides/encoding. Internal.
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -44,6 +45,29 @@ class ProtobufReader {
   std::string_view left_;
   const char* operation_;
   const std::string* file_;
+};
+
+/// Writes the fields of a message one after the other. A value; each call returns the writer.
+class ProtobufWriter {
+ public:
+  /// Adds a varint; a negative value takes ten bytes, as an int64 of Protocol Buffers does.
+  ProtobufWriter& integer(uint64_t number, int64_t value);
+  /// Adds a double, in eight bytes.
+  ProtobufWriter& real(uint64_t number, double value);
+  /// Adds a float, in four bytes.
+  ProtobufWriter& real(uint64_t number, float value);
+  /// Adds a text, bytes or the text of another message.
+  ProtobufWriter& bytes(uint64_t number, std::string_view value);
+  /// Adds a repeated double, packed.
+  ProtobufWriter& reals(uint64_t number, std::span<const double> values);
+  /// Returns the bytes of the message so far.
+  [[nodiscard]] const std::string& text() const { return text_; }
+
+ private:
+  void key(uint64_t number, uint64_t wire_type) { varint(number << 3 | wire_type); }
+  void varint(uint64_t value);
+
+  std::string text_;
 };
 
 }  // namespace tare

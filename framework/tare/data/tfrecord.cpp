@@ -146,6 +146,20 @@ uint32_t masked_crc32c(std::string_view bytes) {
   return std::rotr(crc32c(bytes), 15) + 0xa282ead8U;
 }
 
+std::string framed_record(std::string_view bytes) {
+  static_assert(std::endian::native == std::endian::little);
+  std::string record;
+  record.reserve(bytes.size() + 16);
+  const auto add = [&record](const auto& number) {
+    record.append(reinterpret_cast<const char*>(&number), sizeof number);
+  };
+  add(uint64_t{bytes.size()});
+  add(masked_crc32c(record));  // of the length
+  record += bytes;
+  add(masked_crc32c(bytes));
+  return record;
+}
+
 struct TfRecordReader::Parts {
   Parts(const fs::path& path, int64_t limit) : source(path, kRead), limit_bytes(limit) {}
 

@@ -26,6 +26,9 @@ inline constexpr int64_t kMaxTfRecordBytes = int64_t{256} << 20;  ///< of one re
 /// Computes a checksum as TFRecord files store it: rotated right by 15 bits, plus 0xa282ead8.
 [[nodiscard]] uint32_t masked_crc32c(std::string_view bytes);
 
+/// Returns a record as it stands in a file: the bytes with their length and both checksums.
+[[nodiscard]] std::string framed_record(std::string_view bytes);
+
 /// Reads the records of a file in order; gzip is recognised by its content. Not thread-safe.
 class TfRecordReader {
  public:

@@ -169,6 +169,8 @@ PurgeReport Learner::purge(const PurgeOptions& options) {
 
   const auto& callbacks = p.options.callbacks;
   for (auto it = callbacks.rbegin(); it != callbacks.rend(); ++it) (*it)->purge();
+  if (p.pending)  // of callbacks of the call that began the fit
+    for (CallbackState& saved : p.pending->callbacks) saved.tensors.clear();
   for (auto it = p.metrics.rbegin(); it != p.metrics.rend(); ++it) it->reset();
   if (options.clear_opt && p.optimizer) p.optimizer->clear();
   for (const auto& parameter : p.model.parameters()) parameter.tensor.mutable_grad().reset();

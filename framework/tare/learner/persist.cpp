@@ -12,6 +12,7 @@
 #include "tare/memory/phase.h"
 #include "tare/model/stored.h"
 #include "tare/train/bundle_data.h"
+#include "tare/train/fit_loop.h"
 #include "tare/train/learner_state.h"
 #include "tare/train/rng.h"
 
@@ -186,6 +187,7 @@ void Learner::restore_weights(const std::string& name) {
   load_stored(p.model, loaded.model, /*strict=*/true, "learner.restore_weights", path);
   if (const EpochRow* row = row_of_weights(state.history, state.restored_epoch))
     p.restored_epoch = row->epoch;
+  if (p.loop) p.loop->restored(state.callbacks);
 }
 
 void Learner::check_export() const {

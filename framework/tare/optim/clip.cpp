@@ -26,6 +26,10 @@ std::vector<at::Tensor> gradients(const std::vector<ParameterGroup>& groups) {
   return all;
 }
 
+at::Tensor joint_norm(const std::vector<at::Tensor>& tensors) {
+  return at::linalg_vector_norm(at::stack(at::_foreach_norm(tensors, 2)));
+}
+
 void require_positive(const char* where, double value) {
   if (!(value > 0))
     throw ConfigError(where, "the limit must be > 0, got " + config::number_text(value));
@@ -51,12 +55,18 @@ void clip_gradients(const std::vector<ParameterGroup>& groups, const ClipOptions
   if (options.value > 0) clip_grad_value(groups, options.value);
 }
 
+at::Tensor grad_norm(const std::vector<ParameterGroup>& groups) {
+  const c10::NoGradGuard no_grad;
+  const std::vector<at::Tensor> all = gradients(groups);
+  return all.empty() ? at::Tensor() : joint_norm(all);
+}
+
 at::Tensor clip_grad_norm(const std::vector<ParameterGroup>& groups, double max_norm) {
   require_positive("optimizer.clip_grad_norm", max_norm);
   const c10::NoGradGuard no_grad;
   const std::vector<at::Tensor> all = gradients(groups);
   if (all.empty()) return {};
-  at::Tensor norm = at::linalg_vector_norm(at::stack(at::_foreach_norm(all, 2)));
+  at::Tensor norm = joint_norm(all);
   constexpr double kTiny = 1e-6;  // as torch: keeps the factor finite for zero gradients
   at::_foreach_mul_(all, norm.add(kTiny).reciprocal().mul(max_norm).clamp_max(1.0));
   return norm;

@@ -211,6 +211,10 @@ void check_clip(const ClipOptions& options);
 /// Applies the bound that is set, if there is one.
 void clip_gradients(const std::vector<ParameterGroup>& groups, const ClipOptions& options);
 
+/// Returns the joint 2-norm of the gradients of all groups, a scalar on their device; undefined
+/// without any gradient. Does not wait for the device. All gradients must be on one device.
+[[nodiscard]] at::Tensor grad_norm(const std::vector<ParameterGroup>& groups);
+
 /// Scales the gradients of all groups so that their joint 2-norm is at most `max_norm` > 0. Returns
 /// the norm before scaling, a scalar on the gradients' device; undefined without any gradient. Does
 /// not wait for the device. A norm that is not finite makes every gradient NaN. All gradients must

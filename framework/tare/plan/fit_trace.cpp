@@ -213,10 +213,14 @@ LearnerOptions options_for(const PlanRequest& request, const FitShape& shape,
   options.micro_batch = shape.micro_batch;
   options.workers = 0;  // other threads are not in the scope
   options.callbacks = {std::move(callback)};
-  const bool saves_epochs =
-      std::ranges::any_of(request.options.callbacks,
-                          [](const CallbackPtr& planned) { return planned->facts().saves_epochs; });
-  const SavingBatches saving = request.saving;
+  SavingBatches saving = request.saving;
+  bool saves_epochs = false;
+  for (const CallbackPtr& of_the_fit : request.options.callbacks) {
+    const CallbackFacts facts = of_the_fit->facts();
+    saves_epochs = saves_epochs || facts.saves_epochs;
+    if (facts.saves_steps) saving = {.whole = true, .last = true};
+    if (auto planned = of_the_fit->planned()) options.callbacks.push_back(std::move(planned));
+  }
   if (request.on_host() && (saving.whole || saving.last || saves_epochs))
     options.callbacks.push_back(
         std::make_shared<SavedState>(saving, shape.train.last.samples > 0, saves_epochs));

@@ -59,7 +59,7 @@ struct SavingBatches {
 struct PlanRequest {
   std::function<Model()> model{};  ///< builds it anew
   /// batch, loss, metrics, optimizer, workers, drop_last, task; of its callbacks the checkpoints
-  /// that they save after an epoch
+  /// that they save, the memory that their facts() name, and what planned() of them allocates
   LearnerOptions options{};
   std::shared_ptr<const BatchAllocations> train{}, valid{};  ///< `valid` may be null
   /// Brings the new Learner to where counting begins, e.g. freezes layers; may be empty.

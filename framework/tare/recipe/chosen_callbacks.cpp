@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "tare/base/error.h"
 #include "tare/base/io.h"
@@ -45,7 +46,11 @@ class Walk {
       const CallbackFacts facts = callback->facts();
       for (const auto& figure : facts.watched) check_column(path, figure);
       columns_.insert(columns_.end(), facts.columns.begin(), facts.columns.end());
-      for (const auto& file : facts.files) check_file(path, file);
+      for (const auto* names : {&facts.files, &facts.prefixes})
+        for (const auto& file : *names) check_file(path, file);
+      if (facts.lends_weights && !std::exchange(lender_, callback->name()).empty())
+        refuse(recipe_, path, "is the second callback that puts weights into the validation",
+               "one for one fit", callback->name());
     }
   }
 
@@ -69,6 +74,7 @@ class Walk {
   const RecipeOptions& recipe_;
   std::vector<std::string> columns_, metrics_;
   std::set<std::string> names_;
+  std::string lender_;  // the callback that puts weights into the validation
 };
 
 }  // namespace

@@ -23,7 +23,8 @@ struct ChosenCallback {
                                                          std::optional<size_t> phase = {});
 
 /// Throws ConfigError for a callback that cannot be made, that is given twice for one fit, that
-/// watches a column which the epochs table will not have, or that writes to what is no plain name.
+/// watches a column which the epochs table will not have, that writes to what is no plain name, or
+/// that is the second to lend weights.
 void check_callbacks(const RecipeOptions& recipe);
 
 /// Throws ConfigError where a callback of phase number `phase` watches a figure that data with

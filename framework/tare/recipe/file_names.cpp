@@ -80,10 +80,29 @@ void add_phase(const RecipeOptions& recipe, size_t index, std::vector<NamedFile>
   if (!save.empty()) files.push_back({save, key + ".save", "the checkpoint of " + number});
 }
 
-void add_callbacks(const std::vector<ChosenCallback>& callbacks, std::vector<NamedFile>& files) {
-  for (const auto& [callback, path] : callbacks)
-    for (const auto& file : callback->facts().files)
-      files.push_back({file, path, "written by the callback " + callback->name()});
+/// Returns the epochs of all phases together; of a phase that steps, samples or the clock end, so
+/// many that hardly one has more.
+int64_t most_epochs(const RecipeOptions& recipe) {
+  constexpr int64_t kUnknown = 1000;
+  int64_t all = 0;
+  for (const auto& phase : recipe.phases) {
+    const int64_t epochs = duration_of(phase).epochs;
+    all += epochs > 0 ? epochs : kUnknown;
+  }
+  return all;
+}
+
+/// `epochs`: of all phases together, by which checkpoints of epochs are numbered.
+void add_callbacks(const std::vector<ChosenCallback>& callbacks, int64_t epochs,
+                   std::vector<NamedFile>& files) {
+  for (const auto& [callback, path] : callbacks) {
+    const CallbackFacts facts = callback->facts();
+    const std::string owner = "written by the callback " + callback->name();
+    for (const auto& file : facts.files) files.push_back({file, path, owner});
+    for (const auto& prefix : facts.prefixes)
+      for (int64_t i = 1; i <= epochs; ++i)
+        files.push_back({prefix + std::to_string(i), path, owner});
+  }
 }
 
 }  // namespace
@@ -91,8 +110,10 @@ void add_callbacks(const std::vector<ChosenCallback>& callbacks, std::vector<Nam
 std::vector<NamedFile> named_files(const RecipeOptions& recipe) {
   std::vector<NamedFile> files;
   for (size_t i = 0; i < recipe.phases.size(); ++i) add_phase(recipe, i, files);
-  add_callbacks(make_callbacks(recipe), files);
-  for (size_t i = 0; i < recipe.phases.size(); ++i) add_callbacks(make_callbacks(recipe, i), files);
+  const int64_t epochs = most_epochs(recipe);
+  add_callbacks(make_callbacks(recipe), epochs, files);
+  for (size_t i = 0; i < recipe.phases.size(); ++i)
+    add_callbacks(make_callbacks(recipe, i), epochs, files);
   const std::string bundle = export_name(recipe);
   if (!bundle.empty()) files.push_back({bundle, "export", "the bundle"});
   return files;

@@ -165,7 +165,7 @@ class RecipePlanner {
     return request;
   }
 
-  /// Returns the callbacks of the phase that may save checkpoints, or keep memory on a card.
+  /// Returns the callbacks of the phase; a plan asks each what it saves and allocates.
   [[nodiscard]] std::vector<CallbackPtr> callbacks(size_t index) const {
     std::vector<CallbackPtr> all{std::make_shared<StepsLog>()};  // as the run has for each phase
     for (const auto& of : {std::optional<size_t>(), std::optional(index)})

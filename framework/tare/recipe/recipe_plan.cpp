@@ -95,10 +95,13 @@ std::string refusal(const RecipeOptions& recipe, const RecipePlan& plan) {
   return text + advice_for(recipe, plan, unfit);
 }
 
-/// The checkpoints that callbacks save are in a plan; the rest of what they do is not.
-void keep_those_that_save(std::vector<CallbackChoice>& chosen) {
+/// The checkpoints that callbacks save are in a plan, and what they do in the planned fit.
+void keep_those_in_a_plan(std::vector<CallbackChoice>& chosen) {
   std::erase_if(chosen, [](const CallbackChoice& choice) {
-    return !callbacks::registry().make(choice)->facts().saves_epochs;
+    const CallbackPtr callback = callbacks::registry().make(choice);
+    const CallbackFacts facts = callback->facts();
+    return !facts.saves_epochs && !facts.saves_steps && facts.bytes_on_card == 0 &&
+           !callback->planned();
   });
 }
 
@@ -144,7 +147,7 @@ RecipeOptions without_what_no_plan_needs(RecipeOptions recipe) {
   settle(optimizer.weight_decay, plain.learner.optimizer.weight_decay);
   settle(recipe.learner.clip.norm, 1);
   settle(recipe.learner.clip.value, 1);
-  keep_those_that_save(recipe.callbacks);
+  keep_those_in_a_plan(recipe.callbacks);
   optimizer.lr = plain.learner.optimizer.lr;
   optimizer.beta2 = plain.learner.optimizer.beta2;
   optimizer.eps = plain.learner.optimizer.eps;
@@ -155,7 +158,7 @@ RecipeOptions without_what_no_plan_needs(RecipeOptions recipe) {
       phase.lr = LrFindOptions{};  // it takes memory
     else
       phase.lr = as_made.lr;
-    keep_those_that_save(phase.callbacks);
+    keep_those_in_a_plan(phase.callbacks);
     if (const auto found = saved.find(phase.load); found != saved.end()) phase.load = found->second;
     if (!phase.save.empty())
       phase.save = saved[phase.save] = "saved-" + std::to_string(saved.size());

@@ -51,6 +51,10 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
+bool writes(const CallbackFacts& facts) {
+  return !facts.files.empty() || !facts.prefixes.empty() || facts.saves_steps;
+}
+
 int64_t tracked(c10::Device device) { return memory::backend(device).usage().allocated_bytes; }
 
 class Runner {
@@ -311,7 +315,7 @@ class Runner {
   [[nodiscard]] std::vector<CallbackPtr> chosen_callbacks(std::optional<size_t> phase) const {
     std::vector<CallbackPtr> all;
     for (auto& [callback, path] : make_callbacks(recipe_, phase))
-      if (!options_.dry_run || callback->facts().files.empty()) all.push_back(std::move(callback));
+      if (!options_.dry_run || !writes(callback->facts())) all.push_back(std::move(callback));
     return all;
   }
 

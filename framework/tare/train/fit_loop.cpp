@@ -12,6 +12,7 @@
 #include "tare/memory/oom.h"
 #include "tare/memory/phase.h"
 #include "tare/train/interrupt.h"
+#include "tare/train/lent_weights.h"
 
 namespace tare {
 namespace {
@@ -35,6 +36,11 @@ void apply_schedule(const FitPlan& plan, const FitSchedules& schedules,
     context.lr = group.lr;
     context.momentum = group.momentum;
   }
+}
+
+// Applies what callbacks made of the rates of a step.
+void scale_rates(std::vector<ParameterGroup>& groups, const FitContext& context) {
+  for (auto& group : groups) group.lr *= context.rate_factor;
 }
 
 LoaderOptions training_loader(const LearnerOptions& options, bool drop_last,
@@ -93,6 +99,7 @@ FitLoop::FitLoop(LearnerState& state, LearnerView& learner, FitStart start, cons
       state_, state_.data.train,
       training_loader(state_.options, state_.drops_last(), state_.sample_weights(call)));
   restore(start.work.callbacks, callbacks_);
+  context_.rate_factor = plan_.rate_factor;
   if (state_.options.step_in_backward) stepper_.emplace(*optimizer_);
   micro_batches_.emplace(std::move(start.micro_batches), state_.sizes);
   meter_.restore(plan_.loss_sum, plan_.loss_samples, plan_.loss_counted);
@@ -109,6 +116,8 @@ FitLoop::FitLoop(LearnerState& state, LearnerView& learner, FitStart start, cons
 FitResult FitLoop::run() {
   const RunningScope running(state_, call_);
   state_.loop = this;
+  if (state_.pending)  // the callbacks have the tensors now
+    for (CallbackState& saved : state_.pending->callbacks) saved.tensors.clear();
   FitContext& c = context_;
   c.epochs = plan_.epochs;
   c.batches = feed_->batches();
@@ -200,6 +209,8 @@ void FitLoop::train_batch() {
   LearnerState& p = state_;
   FitContext& c = context_;
   apply_schedule(plan_, schedules_, bases_.values(), *p.optimizer, c);
+  scale_rates(p.optimizer->groups(), c);
+  c.lr *= c.rate_factor;
   snapshot_.take();
   if (allows(&Callback::before_batch, Action::skip) && update()) end_step();
   updating_ = false;
@@ -213,6 +224,9 @@ void FitLoop::train_turns() {
   FitContext& c = context_;
   const auto& turns = state_.options.task.turns;
   optimizers_->set_rates(plan_.rates, schedules_, bases_.values(), plan_.step, c.steps);
+  for (const std::string& name : state_.optimizer_names())
+    scale_rates(optimizers_->part(name).groups(), c);
+  scale_rates(optimizers_->groups(), c);  // which list the rates
   c.lr = optimizers_->groups().back().lr;
   c.momentum = optimizers_->groups().back().momentum;
   snapshot_.take();
@@ -258,8 +272,12 @@ void FitLoop::validate_epoch() {
   c.row.valid_loss = std::numeric_limits<double>::quiet_NaN();
   if (!p.data.valid || !allows(&Callback::before_validate, Action::skip)) return;
   const auto started = Clock::now();
-  const Evaluation result = p.evaluate(p.data.valid, validation_,
-                                       [&](MicroBatchChange change) { report(std::move(change)); });
+  const Evaluation result = [&] {
+    LentWeights weights(callbacks_, p.model);
+    weights.lend();
+    return p.evaluate(p.data.valid, validation_,
+                      [&](MicroBatchChange change) { report(std::move(change)); });
+  }();
   c.row.valid_loss = result.loss;
   c.row.metrics = result.metrics;
   c.row.seconds += seconds_since(started);
@@ -324,6 +342,12 @@ at::Tensor FitLoop::earlier_gradient(const at::Tensor& parameter) const {
   return found == earlier_gradients_.end() ? at::Tensor() : found->second;
 }
 
+void FitLoop::restored(const std::vector<CallbackState>& states) const {
+  for (const CallbackState& saved : states)
+    for (const auto& callback : callbacks_)
+      if (callback->name() == saved.name) callback->after_restore(state_.model, saved.tensors);
+}
+
 void FitLoop::account(Ledger& ledger) const {
   for (const auto* list : {&context_.data.inputs, &context_.data.targets})
     for (const auto& [name, tensor] : *list) ledger.add(Category::batch, name, tensor);
@@ -351,6 +375,7 @@ FitPlan FitLoop::current_plan() const {
   now.loss_counted = meter_.counted();
   now.loss_samples = meter_.samples();
   now.seconds = context_.row.seconds;
+  now.rate_factor = context_.rate_factor;
   if (training_since_)
     now.seconds +=
         std::chrono::duration<double>(std::chrono::steady_clock::now() - *training_since_).count();

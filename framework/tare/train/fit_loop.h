@@ -60,6 +60,8 @@ class FitLoop {
   /// Returns the gradient of earlier batches without a step, to which that of the batch under way
   /// is added; may be undefined.
   [[nodiscard]] at::Tensor earlier_gradient(const at::Tensor& parameter) const;
+  /// Notifies the callbacks that the model got the weights of a checkpoint with these states.
+  void restored(const std::vector<CallbackState>& states) const;
   /// Lists the tensors of the step under way.
   void account(Ledger& ledger) const;
 

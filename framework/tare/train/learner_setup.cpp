@@ -152,6 +152,10 @@ Ledger LearnerState::ledger() const {
     if (*set) (*set)->account(all);
   if (loop) loop->account(all);
   if (set_aside) set_aside->account(all);
+  if (pending)
+    for (const CallbackState& saved : pending->callbacks)
+      for (const auto& [name, tensor] : saved.tensors)
+        all.add(saved.mapped ? Category::mapped : Category::other, saved.name + '/' + name, tensor);
   return all;
 }
 

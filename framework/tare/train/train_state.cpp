@@ -27,6 +27,14 @@ constexpr const char* kData = "state/data";
 
 std::string callback_tensor(size_t i) { return "state/callbacks/" + std::to_string(i); }
 
+/// Returns the tensors whose names begin with `prefix`, without it.
+std::vector<NamedTensor> below(const std::string& prefix, const std::vector<NamedTensor>& all) {
+  std::vector<NamedTensor> found;
+  for (const NamedTensor& one : all)
+    if (one.name.starts_with(prefix)) found.push_back({one.name.substr(prefix.size()), one.tensor});
+  return found;
+}
+
 // The names in JSON, the values as a tensor.
 json store_rows(const std::vector<EpochRow>& rows, const char* name,
                 std::vector<NamedTensor>& tensors) {
@@ -169,11 +177,15 @@ std::vector<CallbackState> callbacks_from(const Stored& source) {
   std::vector<CallbackState> states;
   for (const auto& item : source.reader.list("callbacks")) {
     if (item.has("state")) {  // an older checkpoint
-      states.push_back({item.text("name"), item.text("state")});
+      states.push_back({.name = item.text("name"), .state = item.text("state")});
       continue;
     }
+    const std::string place = callback_tensor(states.size());
     try {
-      states.push_back({item.text("name"), text_of(source.tensor(callback_tensor(states.size())))});
+      states.push_back({.name = item.text("name"),
+                        .state = text_of(source.tensor(place)),
+                        .tensors = below(place + '/', source.tensors),
+                        .mapped = true});
     } catch (const ConfigError& error) {
       item.fail("state", error.problem());
     }
@@ -245,6 +257,7 @@ FitPlan plan_from(const Stored& source) {
                .loss_samples = reader.count("loss_samples"),
                .overflows = reader.has("overflows") ? reader.count("overflows") : 0,  // none
                .seconds = reader.has("seconds") ? reader.real("seconds") : 0,         // older ones
+               .rate_factor = reader.has("rate_factor") ? reader.real("rate_factor") : 1,
                .order = {},
                .rows = rows_from(source, "rows", kFitRows)};
   plan.loss_counted = reader.has("loss_counted") ? reader.sum("loss_counted")
@@ -257,6 +270,8 @@ FitPlan plan_from(const Stored& source) {
   if (reader.has("schedules")) plan.schedules = options_from<HyperSchedules>(reader, "schedules");
   if (reader.has("search")) plan.search = options_from<LrFindOptions>(reader, "search");
   if (reader.has("lr_find")) plan.found = search_from(source);
+  if (!(plan.rate_factor > 0) || !std::isfinite(plan.rate_factor))
+    reader.fail("rate_factor", "is not a finite number > 0");
   if (plan.finished()) reader.fail("epoch", "lies behind the last epoch");
   try {
     plan.schedule = config::read<Schedule>(config::parse_text(reader.text("schedule"), "schedule"));
@@ -281,6 +296,15 @@ GradScaler scaler_from(const Reader& reader) {
 void check_callbacks(const std::vector<CallbackPtr>& callbacks, const std::string& call) {
   for (const auto& callback : callbacks)
     if (!callback) throw ConfigError(call, "a callback is null");
+  const Callback* lender = nullptr;
+  for (const auto& callback : callbacks) {
+    if (!callback->facts().lends_weights) continue;
+    if (lender)
+      throw ConfigError(call, "the callbacks " + printable(lender->name()) + " and " +
+                                  printable(callback->name()) +
+                                  " both put weights into the validation; omit one");
+    lender = callback.get();
+  }
   check_names(states_of(callbacks), call);
 }
 
@@ -299,7 +323,8 @@ std::vector<CallbackState> states_of(const std::vector<CallbackPtr>& callbacks) 
   std::vector<CallbackState> states;
   for (const auto& callback : callbacks) {
     if (auto state = callback->state(); !state.empty())
-      states.push_back({callback->name(), std::move(state)});
+      states.push_back(
+          {.name = callback->name(), .state = std::move(state), .tensors = callback->tensors()});
   }
   return states;
 }
@@ -307,7 +332,9 @@ std::vector<CallbackState> states_of(const std::vector<CallbackPtr>& callbacks) 
 void restore(const std::vector<CallbackState>& states, const std::vector<CallbackPtr>& callbacks) {
   for (const auto& saved : states) {
     for (const auto& callback : callbacks) {
-      if (callback->name() == saved.name) callback->load_state(saved.state);
+      if (callback->name() != saved.name) continue;
+      callback->load_state(saved.state);
+      callback->load_tensors(saved.tensors);
     }
   }
 }
@@ -367,6 +394,8 @@ StoredState stored(const TrainState& state) {
   for (size_t i = 0; i < state.callbacks.size(); ++i) {
     value["callbacks"].push_back({{"name", state.callbacks[i].name}});
     result.tensors.push_back({callback_tensor(i), tensor_of(state.callbacks[i].state)});
+    for (const auto& [name, tensor] : state.callbacks[i].tensors)
+      result.tensors.push_back({callback_tensor(i) + '/' + name, tensor});
   }
   if (state.scaler)
     value["scaler"] = {{"scale", state.scaler->scale()},
@@ -388,6 +417,7 @@ StoredState stored(const TrainState& state) {
     if (plan.most_seconds > 0) fit["most_seconds"] = plan.most_seconds;
     if (plan.turn > 0) fit["turn"] = plan.turn;
     if (plan.overflows > 0) fit["overflows"] = plan.overflows;
+    if (plan.rate_factor != 1) fit["rate_factor"] = plan.rate_factor;
     if (const auto& order = plan.order)
       fit["order"] = {{"batch", order->batch},         {"samples", order->samples},
                       {"drop_last", order->drop_last}, {"shuffle", order->shuffle},

@@ -60,6 +60,7 @@ struct FitPlan {
   int64_t loss_samples = 0;            ///< trained on in the epoch under way
   int64_t overflows = 0;               ///< steps skipped so far, see FitResult
   double seconds = 0;                  ///< spent on the epoch under way
+  double rate_factor = 1;              ///< of callbacks, see FitContext::rate_factor; > 0
   std::optional<SampleOrder> order{};  ///< unset: a checkpoint of an older Tare does not store it
   /// Names of several optimizers, the first of which has `rates`; unset as `order`.
   std::optional<std::vector<std::string>> optimizers{};
@@ -76,13 +77,16 @@ struct FitPlan {
 
 /// Holds a callback's state in a checkpoint.
 struct CallbackState {
-  std::string name{};   ///< Callback::name()
-  std::string state{};  ///< what Callback::state() returned
+  std::string name{};                  ///< Callback::name()
+  std::string state{};                 ///< what Callback::state() returned
+  std::vector<NamedTensor> tensors{};  ///< what Callback::tensors() returned
+  bool mapped = false;                 ///< the tensors are on the mapped file of a checkpoint
 };
-/// Returns the states of the callbacks that have one.
+/// Returns the states of the callbacks that have one, with their tensors.
 [[nodiscard]] std::vector<CallbackState> states_of(const std::vector<CallbackPtr>& callbacks);
-/// Throws ConfigError, naming `call`, if one is null, or if two that have a state have one name,
-/// under which a checkpoint holds one state. Those without a state may share a name.
+/// Throws ConfigError, naming `call`, if one is null, if two lend weights to the validation, or if
+/// two that have a state have one name, under which a checkpoint holds one state. Those without a
+/// state may share a name.
 void check_callbacks(const std::vector<CallbackPtr>& callbacks, const std::string& call);
 /// Throws ConfigError, naming `call`, for two states of one name.
 void check_names(const std::vector<CallbackState>& states, const std::string& call);

@@ -1,0 +1,63 @@
+// TensorBoard: losses, rates, figures, memory and weights of a fit as an event file of TensorBoard.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "tare/callback/callback.h"
+#include "tare/config/field.h"
+
+namespace tare {
+
+/// Configures TensorBoard.
+struct TensorBoardOptions {
+  /// Relative paths are below the Learner's folder.
+  std::filesystem::path folder = "tensorboard";
+  /// Steps between two that are written; 0: every step at first, and half as many after each 1,000.
+  int64_t every = 0;
+  bool histograms = false;  ///< also writes a histogram of each parameter after each epoch
+};
+void visit_fields(auto& visit, TensorBoardOptions& o) {
+  visit("folder", o.folder);
+  visit("every", o.every, config::at_least(0));
+  visit("histograms", o.histograms);
+}
+
+/// Writes `folder`/events.out.tfevents.tare, which TensorBoard shows. Steps: train/loss and
+/// train/lr. Epochs: epoch/train_loss, epoch/valid_loss where there is a validation, epoch/NAME for
+/// each metric and each column that callbacks before it have added, memory/allocated_mib at the
+/// epoch's end and memory/peak_mib, both of all tensors on the Learner's device, and
+/// throughput/samples_per_s of the training; with `histograms` also weights/NAME. The step of a
+/// value is the number of optimizer steps, counted over all fits with the object.
+///
+/// Losses on a device are read in groups. The first fit begins the file anew, a resumed one cuts
+/// off what was written beyond its checkpoint. A write that fails is logged as a warning, and the
+/// training continues.
+class TensorBoard final : public Callback {
+ public:
+  /// Throws ConfigError for an option out of range.
+  explicit TensorBoard(TensorBoardOptions options = {});
+  ~TensorBoard() override;
+
+  [[nodiscard]] std::string name() const override;
+  Action before_fit(FitContext& context) override;
+  Action before_epoch(FitContext& context) override;
+  Action after_step(FitContext& context) override;
+  Action before_validate(FitContext& context) override;
+  Action after_epoch(FitContext& context) override;
+  Action after_fit(FitContext& context) override;
+  [[nodiscard]] CallbackFacts facts() const override;
+  void purge() override;
+  void account(Ledger& ledger) const override;
+  [[nodiscard]] std::string state() const override;
+  void load_state(const std::string& json) override;
+
+ private:
+  struct Parts;
+
+  TensorBoardOptions options_;
+  std::unique_ptr<Parts> parts_;  // state() writes what waits, so that it has a place in the file
+};
+
+}  // namespace tare

@@ -1,0 +1,94 @@
+// ReduceOnPlateau: when it lowers the rates, how far, and how it resumes. Throughput beside it.
+#include "tare/callback/reduce_on_plateau.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "callback/fake_learner.h"
+#include "tare/base/error.h"
+#include "tare/callback/throughput.h"
+
+namespace tare::testing {
+namespace {
+
+/// The factors after epochs with these losses and a rate of 1 before it.
+std::vector<double> factors(ReduceOnPlateau& callback, FitContext& c,
+                            const std::vector<double>& losses) {
+  std::vector<double> all;
+  for (const double loss : losses) {
+    c.lr = c.rate_factor;
+    ++c.step;
+    callback.after_step(c);
+    c.row.valid_loss = loss;
+    callback.after_epoch(c);
+    all.push_back(c.rate_factor);
+  }
+  return all;
+}
+
+TEST(ReduceOnPlateau, LowersTheRatesAfterEachPlateau) {
+  FakeLearner learner;
+  FitContext c{.learner = learner};
+  ReduceOnPlateau callback({.factor = 0.5, .patience = 1});
+  callback.before_fit(c);
+  EXPECT_EQ(factors(callback, c, {3, 2, 2, 2, 2, 2, 1, 1}),
+            (std::vector<double>{1, 1, 1, 0.5, 0.5, 0.25, 0.25, 0.25}));
+}
+
+TEST(ReduceOnPlateau, ContinuesFromItsStateAndANewFitBeginsAnew) {
+  FakeLearner learner;
+  FitContext c{.learner = learner};
+  ReduceOnPlateau first({.factor = 0.5, .patience = 2}), second({.factor = 0.5, .patience = 2});
+  first.before_fit(c);
+  (void)factors(first, c, {2, 2, 2});
+  second.load_state(first.state());
+  second.before_fit(c);
+  EXPECT_EQ(factors(second, c, {2}), std::vector<double>{0.5});
+  c.step = 0;
+  c.rate_factor = 1;
+  second.before_fit(c);
+  EXPECT_EQ(factors(second, c, {9, 9, 9}), (std::vector<double>{1, 1, 1}));
+  for (const char* state : {"", "{}", R"({"best":1,"waited":-1,"lr":1})",
+                            R"({"best":"1","waited":1,"lr":1})", R"({"best":1,"waited":1})"})
+    EXPECT_THROW(first.load_state(state), FormatError) << state;
+}
+
+TEST(ReduceOnPlateau, StopsAtTheLowestRate) {
+  FakeLearner learner;
+  FitContext c{.learner = learner};
+  ReduceOnPlateau callback({.factor = 0.1, .patience = 0, .min_lr = 0.02});
+  callback.before_fit(c);
+  const auto all = factors(callback, c, {1, 1, 1, 1});
+  EXPECT_EQ(all[1], 0.1);
+  EXPECT_NEAR(all[2], 0.02, 1e-15);  // the rounding of a product
+  EXPECT_EQ(all[3], all[2]);
+  EXPECT_THROW(ReduceOnPlateau({.factor = 1}), ConfigError);
+  EXPECT_THROW(ReduceOnPlateau({.patience = -1}), ConfigError);
+  EXPECT_THROW(ReduceOnPlateau({.min_lr = -1}), ConfigError);
+}
+
+TEST(Throughput, CountsTheTrainingAlone) {
+  FakeLearner learner;
+  FitContext c{.learner = learner};
+  Throughput callback;
+  callback.before_epoch(c);
+  c.row = {.seconds = 2, .samples = 100};
+  callback.before_validate(c);
+  c.row.seconds = 4;
+  callback.after_epoch(c);
+  ASSERT_EQ(c.row.metrics.size(), 1U);
+  EXPECT_EQ(c.row.metrics[0].name, "samples_per_s");
+  EXPECT_EQ(c.row.metrics[0].value, 50);
+  callback.before_epoch(c);
+  c.row = {.seconds = 4, .samples = 100};
+  callback.after_epoch(c);
+  EXPECT_EQ(c.row.metrics.at(0).value, 25) << "without a validation";
+  callback.before_epoch(c);
+  c.row = {};
+  callback.after_epoch(c);
+  EXPECT_TRUE(std::isnan(c.row.metrics.at(0).value));
+}
+
+}  // namespace
+}  // namespace tare::testing

@@ -1,0 +1,99 @@
+"""Reads the event file of a run with TensorBoard's own reader, straight and resumed.
+
+    python3 tensorboard_test.py FOLDER_OF_TARE
+"""
+import math
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+try:
+    from tensorboard.backend.event_processing import event_accumulator
+except ImportError:
+    print("skipped: the Python package tensorboard is not installed")
+    sys.exit(77)
+
+RECIPE = """
+name: run
+folder: {folder}
+seed: 1
+batch: 16
+workers: 0
+device: cpu
+save_every: 5
+data: {{name: generated_digits, count: 320, size: 12}}
+model: {{name: mlp, hidden: [16]}}
+callbacks: [throughput, {{tensorboard: {{every: 1, histograms: true}}}}]
+phases: [{{name: only, epochs: {epochs}, lr: 1.0e-2}}]
+"""
+
+
+def events(folder):
+    read = event_accumulator.EventAccumulator(
+        str(folder / "run/tensorboard"), size_guidance={"scalars": 0, "histograms": 0}
+    )
+    read.Reload()
+    return read
+
+
+def recipe(folder, epochs):
+    path = folder / "recipe.yaml"
+    path.write_text(RECIPE.format(folder=folder, epochs=epochs))
+    return path
+
+
+def run(tare, path, *more):
+    return [str(tare), "run", str(path), *more]
+
+
+def check_whole(tare, folder):
+    subprocess.run(run(tare, recipe(folder, 3)), check=True, stdout=subprocess.DEVNULL)
+    read = events(folder)
+    tags = set(read.Tags()["scalars"])
+    for tag in ("train/loss", "train/lr", "epoch/train_loss", "epoch/valid_loss", "epoch/accuracy",
+                "epoch/samples_per_s", "memory/allocated_mib", "memory/peak_mib",
+                "throughput/samples_per_s"):
+        assert tag in tags, (tag, tags)
+    losses = read.Scalars("train/loss")
+    steps = len(losses) // 3
+    assert [one.step for one in losses] == list(range(1, 3 * steps + 1)), losses
+    assert all(math.isfinite(one.value) for one in losses)
+    assert abs(losses[0].wall_time - time.time()) < 3600
+    assert [one.step for one in read.Scalars("epoch/train_loss")] == [steps, 2 * steps, 3 * steps]
+    names = read.Tags()["histograms"]
+    assert names and all(name.startswith("weights/") for name in names), names
+    for name in names:
+        value = read.Histograms(name)[-1].histogram_value
+        assert value.num == sum(value.bucket) > 0
+        assert value.bucket_limit == sorted(value.bucket_limit)
+        assert value.bucket_limit[-1] == value.max >= value.min
+    return losses
+
+
+def check_resumed(tare, folder):
+    path = recipe(folder, 40)
+    straight = folder / "straight"
+    straight.mkdir()
+    subprocess.run(run(tare, recipe(straight, 40)), check=True, stdout=subprocess.DEVNULL)
+    killed = subprocess.Popen(run(tare, path), stdout=subprocess.DEVNULL)
+    while killed.poll() is None and not (folder / "run/autosave-0").exists():
+        time.sleep(0.01)
+    killed.send_signal(signal.SIGKILL)
+    killed.wait()
+    subprocess.run(run(tare, path, "--resume", "auto"), check=True, stdout=subprocess.DEVNULL)
+    for tag in ("train/loss", "epoch/valid_loss"):
+        once = [(one.step, one.value) for one in events(straight).Scalars(tag)]
+        assert [(one.step, one.value) for one in events(folder).Scalars(tag)] == once, tag
+
+
+def main():
+    tare = pathlib.Path(sys.argv[1]) / "tare"
+    for check in (check_whole, check_resumed):
+        with tempfile.TemporaryDirectory() as folder:
+            check(tare, pathlib.Path(folder))
+
+
+main()
