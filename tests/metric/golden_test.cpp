@@ -15,7 +15,7 @@ using at::Tensor;
 using nlohmann::json;
 
 // Outputs are float32, and the figures of scikit-learn are computed in float64.
-constexpr double kTolerance = 1e-6;
+constexpr double kGoldenTolerance = 1e-6;
 
 json golden() { return json::parse(io::read_text(std::string(TARE_GOLDEN) + "/metrics.json")); }
 
@@ -65,8 +65,8 @@ TEST(GoldenMetrics, AreThoseOfScikitLearn) {
     MetricState whole(metric_of(one));
     whole.update(output, target);
     const auto value = one["value"].get<double>();
-    EXPECT_NEAR(whole.value(), value, kTolerance) << one;
-    EXPECT_NEAR(in_parts(metric_of(one), output, target), value, kTolerance) << one;
+    EXPECT_NEAR(whole.value(), value, kGoldenTolerance) << one;
+    EXPECT_NEAR(in_parts(metric_of(one), output, target), value, kGoldenTolerance) << one;
     tested.insert(one["metric"]);
   }
   for (const auto& name : metric_names())

@@ -31,13 +31,13 @@ class Bias final : public StatefulMetric {
   Tensor sum_, count_;
 };
 
-double once(const Metric& metric, const Tensor& output, const Tensor& target) {
+double fed_once(const Metric& metric, const Tensor& output, const Tensor& target) {
   MetricState state(metric);
   state.update(output, target);
   return state.value();
 }
 
-Tensor labels(const std::vector<int64_t>& of) { return at::tensor(of); }
+Tensor class_labels(const std::vector<int64_t>& of) { return at::tensor(of); }
 
 TEST(StatefulMetric, OfAProgramIsMergedListedAndFreed) {
   const Metric metric("bias", Bias());
@@ -73,7 +73,7 @@ TEST(StatefulMetric, AnEntryMayBeAnotherNameForOne) {
   metrics::registry().add("itself", "computes nothing", [] { return Metric("itself"); });
   MetricState hits("hits");
   EXPECT_EQ(hits.name(), "hits");
-  hits.update(at::eye(2), labels({0, 1}));
+  hits.update(at::eye(2), class_labels({0, 1}));
   EXPECT_EQ(hits.value(), 1);
   EXPECT_THROW(MetricState("itself"), ConfigError);
 }
@@ -107,18 +107,18 @@ TEST(MetricDirection, IsAPropertyOfTheMetric) {
 TEST(MetricOptions, AThresholdTakesSeveralLabelsInPlaceOfClasses) {
   const Tensor logits = at::tensor({1.0F, -1.0F, 0.5F, 2.0F}).view({2, 2});
   const Tensor there = at::tensor({1.0F, 0.0F, 0.0F, 1.0F}).view({2, 2});
-  EXPECT_THROW((void)once("accuracy", logits, there), ShapeError) << "values are no classes";
+  EXPECT_THROW((void)fed_once("accuracy", logits, there), ShapeError) << "values are no classes";
   const Metric accuracy("accuracy", AccuracyOptions{.threshold = 0.5});
-  EXPECT_EQ(once(accuracy, logits, there), 0.5) << "one sample has a wrong label";
-  EXPECT_EQ(once(Metric("accuracy", AccuracyOptions{.threshold = 0.7}), logits, there), 1);
-  EXPECT_EQ(once(accuracy, logits.flatten(), there.flatten()), 0.75) << "one label a sample";
-  EXPECT_THROW((void)once(accuracy, logits, labels({0, 1})), ShapeError);
+  EXPECT_EQ(fed_once(accuracy, logits, there), 0.5) << "one sample has a wrong label";
+  EXPECT_EQ(fed_once(Metric("accuracy", AccuracyOptions{.threshold = 0.7}), logits, there), 1);
+  EXPECT_EQ(fed_once(accuracy, logits.flatten(), there.flatten()), 0.75) << "one label a sample";
+  EXPECT_THROW((void)fed_once(accuracy, logits, class_labels({0, 1})), ShapeError);
 }
 
 TEST(MetricOptions, KIsAtMostTheNumberOfClasses) {
   const Metric metric("top_k", TopKOptions{.k = 4});
   try {
-    (void)once(metric, at::rand({2, 3}), labels({0, 1}));
+    (void)fed_once(metric, at::rand({2, 3}), class_labels({0, 1}));
     FAIL() << "four of three classes";
   } catch (const ConfigError& error) {
     EXPECT_EQ(error.field(), "top_k.k");
@@ -138,20 +138,20 @@ std::string reason_of(const Metric& metric, const Tensor& output, const Tensor& 
 
 TEST(MetricValue, ThatThereIsNotIsNaNWithOneReason) {
   const Tensor two = at::rand({3, 2}), three = at::rand({3, 3});
-  const std::string one_class = reason_of("auroc", two, labels({1, 1, 1}));
+  const std::string one_class = reason_of("auroc", two, class_labels({1, 1, 1}));
   EXPECT_THAT(one_class, HasSubstr("the metric auroc has no value: all samples of the split are of "
                                    "the positive class"));
   EXPECT_EQ(one_class.find("auroc"), one_class.rfind("auroc")) << "said once";
-  const std::string two_missing = reason_of("auroc", three, labels({0, 0, 0}));
+  const std::string two_missing = reason_of("auroc", three, class_labels({0, 0, 0}));
   EXPECT_THAT(two_missing, HasSubstr("all samples of the split are of class 0"));
   EXPECT_EQ(two_missing.find("auroc"), two_missing.rfind("auroc")) << "one class is enough";
-  EXPECT_THAT(reason_of("auroc", three, labels({0, 0, 1})),
+  EXPECT_THAT(reason_of("auroc", three, class_labels({0, 0, 1})),
               HasSubstr("no sample of the split is of class 2"));
-  EXPECT_THAT(reason_of("average_precision", two, labels({0, 0, 0})),
+  EXPECT_THAT(reason_of("average_precision", two, class_labels({0, 0, 0})),
               HasSubstr("no sample of the split is of the positive class"));
   EXPECT_THAT(reason_of("auroc", two, at::full({3, 2}, 0.5F)),
               HasSubstr("a target is neither 0 nor 1"));
-  EXPECT_THAT(reason_of("auroc", two.mul(std::nan("")), labels({0, 1, 1})),
+  EXPECT_THAT(reason_of("auroc", two.mul(std::nan("")), class_labels({0, 1, 1})),
               HasSubstr("an output is NaN"));
   EXPECT_THAT(reason_of("r2", at::rand({1, 2}), at::rand({1, 2})),
               HasSubstr("the metric r2 has no value: it needs two samples"));
@@ -161,12 +161,13 @@ TEST(MetricValue, IsNaNWhereNoLabelCounts) {
   const Tensor ignored = at::full({3}, kIgnoredLabel, at::kLong);
   for (const char* name :
        {"accuracy", "balanced_accuracy", "dice", "f1", "iou", "perplexity", "precision", "recall"})
-    EXPECT_TRUE(std::isnan(once(name, at::rand({3, 4}), ignored))) << name;
+    EXPECT_TRUE(std::isnan(fed_once(name, at::rand({3, 4}), ignored))) << name;
 }
 
 TEST(MetricValue, OfACurveIsOfSamplesAlone) {
-  EXPECT_THROW((void)once("auroc", at::rand({2, 3, 4}), at::zeros({2, 4}, at::kLong)), ShapeError);
-  EXPECT_THROW((void)once("auroc", at::rand({2, 1}), labels({0, 0})), ShapeError);
+  EXPECT_THROW((void)fed_once("auroc", at::rand({2, 3, 4}), at::zeros({2, 4}, at::kLong)),
+               ShapeError);
+  EXPECT_THROW((void)fed_once("auroc", at::rand({2, 1}), class_labels({0, 0})), ShapeError);
 }
 
 }  // namespace

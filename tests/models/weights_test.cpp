@@ -18,7 +18,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-constexpr double kRounding = 1e-5;
+constexpr double kWeightRounding = 1e-5;
 
 std::string golden(const std::string& name) {
   const char* source = std::getenv("TARE_SOURCE_DIR");
@@ -43,7 +43,7 @@ TEST(WeightsOfPyTorch, GiveTheOutputsOfPython) {
   const auto saved = checkpoint::TorchFile::open(golden("torch_vit_output.pt")).tensors();
   ASSERT_EQ(saved.size(), 2U);
   const auto &input = saved[0].tensor, &output = saved[1].tensor;
-  EXPECT_LT((model.forward(input) - output).abs().max().item<double>(), kRounding);
+  EXPECT_LT((model.forward(input) - output).abs().max().item<double>(), kWeightRounding);
 }
 
 TEST(WeightsOfPyTorch, LeaveAHeadForOtherClasses) {
