@@ -22,10 +22,11 @@ struct PictureClass {
   int64_t pictures = 0;  ///< that can be decoded
 };
 
-/// Holds the smallest, the middle and the largest of some lengths, in pixels; of an even number the
-/// lower of the two in the middle.
+/// Describes some lengths, in pixels.
 struct LengthRange {
-  int64_t least = 0, median = 0, most = 0;
+  int64_t least = 0;   ///< the smallest
+  int64_t median = 0;  ///< the one in the middle; of an even number the lower of the two there
+  int64_t most = 0;    ///< the largest
 };
 
 /// Holds what check_pictures() has found.

@@ -67,7 +67,8 @@ class StatefulMetric {
 
  protected:
   StatefulMetric() = default;
-  StatefulMetric(const StatefulMetric&) = default;
+  StatefulMetric(const StatefulMetric&) = default;  ///< shares the tensors of the state
+  /// Shares the tensors of the state.
   StatefulMetric& operator=(const StatefulMetric&) = default;
 
   /// Adds a new tensor, which must share no memory with another one, to a tensor of the state.
@@ -89,21 +90,23 @@ class MetricObject {
       : object_(std::make_unique<M>(std::move(metric))), copy_([](const StatefulMetric& from) {
           return std::unique_ptr<StatefulMetric>(std::make_unique<M>(static_cast<const M&>(from)));
         }) {}
+  /// Holds a copy of what the other holds.
   MetricObject(const MetricObject& other)
       : object_(other.object_ ? other.copy_(*other.object_) : nullptr), copy_(other.copy_) {}
+  /// Holds a copy of what the other holds, in place of its own.
   MetricObject& operator=(const MetricObject& other) {
     if (this != &other) *this = MetricObject(other);
     return *this;
   }
-  MetricObject(MetricObject&&) noexcept = default;
-  MetricObject& operator=(MetricObject&&) noexcept = default;
+  MetricObject(MetricObject&&) noexcept = default;             ///< takes what the other holds
+  MetricObject& operator=(MetricObject&&) noexcept = default;  ///< takes what the other holds
   ~MetricObject() = default;
 
-  explicit operator bool() const { return object_ != nullptr; }  ///< whether it holds a metric
-  StatefulMetric* operator->() { return object_.get(); }         ///< returns what it holds
-  const StatefulMetric* operator->() const { return object_.get(); }
-  StatefulMetric& operator*() { return *object_; }
-  const StatefulMetric& operator*() const { return *object_; }
+  explicit operator bool() const { return object_ != nullptr; }       ///< whether it holds a metric
+  StatefulMetric* operator->() { return object_.get(); }              ///< returns what it holds
+  const StatefulMetric* operator->() const { return object_.get(); }  ///< returns what it holds
+  StatefulMetric& operator*() { return *object_; }                    ///< needs one that it holds
+  const StatefulMetric& operator*() const { return *object_; }        ///< needs one that it holds
 
  private:
   std::unique_ptr<StatefulMetric> object_;

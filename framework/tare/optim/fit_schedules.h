@@ -53,23 +53,28 @@ void check_effect(const HyperSchedules& schedules, const Optimizer& optimizer,
 
 /// Holds the values that an optimizer's group was made with.
 struct GroupBase {
-  double momentum = 0, weight_decay = 0;
+  double momentum = 0;      ///< or the first beta of an Adam
+  double weight_decay = 0;  ///< as ParameterGroup::weight_decay
 };
 
 /// Holds the schedules of a fit, with their curves made.
 class FitSchedules {
  public:
+  /// Makes the curves. Throws ConfigError for schedules that cannot be made.
   FitSchedules(const Schedule& rate, const HyperSchedules& others);
-  /// Holds the values of one step: factors, or for one_cycle the momentum itself; unset: it stays.
+  /// Holds the values of one step; what is unset stays as it is.
   struct Step {
-    double rate = 1;
-    std::optional<double> one_cycle_momentum{}, momentum{}, weight_decay{};
+    double rate = 1;                             ///< factor of the learning rate
+    std::optional<double> one_cycle_momentum{};  ///< the momentum itself, which one_cycle sets
+    std::optional<double> momentum{};            ///< factor of the momentum
+    std::optional<double> weight_decay{};        ///< factor of the weight decay
   };
   /// Returns the values of step `step` of `steps`. `own`: the schedule of the rate of one of
   /// several optimizers; nullptr: that of the fit.
   [[nodiscard]] Step at(int64_t step, int64_t steps, const MadeSchedule* own = nullptr) const;
-  /// Whether a step sets the momentum, or the weight decay.
+  /// Whether a step sets the momentum.
   [[nodiscard]] bool sets_momentum() const { return momentum_ || rate_.sets_momentum(); }
+  /// Whether a step sets the weight decay.
   [[nodiscard]] bool sets_weight_decay() const { return weight_decay_.has_value(); }
 
  private:

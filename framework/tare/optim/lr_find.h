@@ -69,6 +69,7 @@ void suggest(LrFindResult& result);
 /// Follows the losses of a search: smooths them, and says when it ends.
 class LrFindCurve {
  public:
+  /// Begins a search without points. Throws nothing: the options were checked.
   explicit LrFindCurve(const LrFindOptions& options) : options_(options) {}
   /// Adds a step. A loss that is not finite is no point, and ends the search.
   void add(double lr, double loss);
