@@ -81,7 +81,7 @@ TEST(Pruner, SavesTheStepsThatTheReferenceSaves) {
   const json numbers = golden_pruners();
   for (const auto& expected : numbers["sequential"]) {
     Played played{.rules = rules_of("{type: asha, min_resource: 1, reduction_factor: " +
-                                   expected["factor"].dump() + "}")};
+                                    expected["factor"].dump() + "}")};
     int64_t steps = 0;
     std::vector<int64_t> survivors(expected["survivors"].size());
     for (const double level : numbers["levels"]) {
