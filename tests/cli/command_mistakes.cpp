@@ -28,10 +28,12 @@ std::vector<Mistake> mistakes_on_the_command_line() {
                     {"metrics.1 stands twice in the list", "got accuracy"}),
       override_with("ExportThatIsNoName", "export=true",
                     {"export must be the name of a file", "null: none"}),
-      override_with(
-          "FinalFactorOfAConstantRate", "phases.0.schedule={kind: constant, final_factor: 0.5}",
-          {"final_factor is where linear, cosine and exponential end, and the kind is constant",
-           "got 0.5"}),
+      override_with("FinalFactorOfAConstantRate",
+                    "phases.0.schedule={kind: constant, final_factor: 0.5}",
+                    {"final_factor is where linear, cosine, exponential, polynomial and wsd end, "
+                     "and the kind "
+                     "is constant",
+                     "got 0.5"}),
       override_with("OneCycleOfACosine", "phases.0.schedule={kind: cosine, one_cycle: {div: 2}}",
                     {"one_cycle shapes the kind one_cycle only", "got cosine"}),
       {.name = "ReportOverTheRecipe",

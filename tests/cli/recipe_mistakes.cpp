@@ -127,7 +127,7 @@ std::vector<Mistake> mistakes_in_names() {
       recipe("FolderThatIsNotThere",
              changed("name: generated_digits, count: 60, size: 16",
                      "name: image_folder, folder: home"),
-             {"bad.yaml:4:34: data.folder is not there, got home", "allowed: a folder"}),
+             {"bad.yaml:4:36: data.folder is not there, got home", "allowed: a folder"}),
       recipe("LayerGroupThatTheModelLacks", changed("epochs: 1", "freeze_to: 9"),
              {"bad.yaml:7:29: phases.0.freeze_to is not a layer group of the model, which has 2"}),
       recipe("LossOfValuesOnLabels", kRecipe + std::string("loss: mse\n"),

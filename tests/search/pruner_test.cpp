@@ -28,11 +28,11 @@ using Rules = std::shared_ptr<const Pruner>;
 PrunerChoice choice(const std::string& text) {
   return config::read<PrunerChoice>(config::parse_text(text, "pruner.yaml"));
 }
-Rules options(const std::string& text) { return pruners::registry().make(choice(text)); }
+Rules rules_of(const std::string& text) { return pruners::registry().make(choice(text)); }
 
 /// A study whose trials are added one after the other, as a coordinator keeps it.
 struct Played {
-  Rules rules = options("none");
+  Rules rules = rules_of("none");
   Study study{};
   std::vector<SeenTrial> trials{};
 
@@ -57,7 +57,7 @@ TEST(Pruner, EveryDecisionIsOptunas) {
   int decisions = 0;
   const json numbers = golden_pruners();
   for (const auto& replay : numbers["replays"]) {
-    Played played{.rules = options(replay["options"].dump()),
+    Played played{.rules = rules_of(replay["options"].dump()),
                   .study = {.name = replay["name"], .maximize = replay["goal"] == "maximize"}};
     for (const auto& event : replay["events"]) {
       if (event[0] == "R") {
@@ -80,8 +80,8 @@ TEST(Pruner, EveryDecisionIsOptunas) {
 TEST(Pruner, SavesTheStepsThatTheReferenceSaves) {
   const json numbers = golden_pruners();
   for (const auto& expected : numbers["sequential"]) {
-    Played played{.rules = options("{type: asha, min_resource: 1, reduction_factor: " +
-                                   expected["factor"].dump() + "}")};
+    Played played{.rules = rules_of("{type: asha, min_resource: 1, reduction_factor: " +
+                                    expected["factor"].dump() + "}")};
     int64_t steps = 0;
     std::vector<int64_t> survivors(expected["survivors"].size());
     for (const double level : numbers["levels"]) {
@@ -105,7 +105,7 @@ TEST(Pruner, SavesTheStepsThatTheReferenceSaves) {
 }
 
 TEST(Pruner, KeepsWhatAutoCameTo) {
-  Played played{.rules = options("{type: asha}")};
+  Played played{.rules = rules_of("{type: asha}")};
   EXPECT_EQ(played.report(0, 300, 1), PruneDecision::proceed);
   EXPECT_EQ(played.study.resolved, ResolvedSteps{}) << "before one is complete";
   played.trial(0).state = TrialState::complete;
@@ -123,13 +123,13 @@ TEST(Pruner, NoneLetsAllGoOn) {
 }
 
 TEST(Pruner, RungsBeyondTheLargestNumberAreNotReached) {
-  Played played{.rules = options("{type: asha, min_resource: 1, min_early_stopping_rate: 100}")};
+  Played played{.rules = rules_of("{type: asha, min_resource: 1, min_early_stopping_rate: 100}")};
   EXPECT_EQ(played.report(0, std::numeric_limits<int64_t>::max(), 1), PruneDecision::proceed);
   EXPECT_TRUE(played.trial(0).rungs.empty());
 }
 
 TEST(Promotion, PausesAtEachRungAndTakesTheBestOfTheHighest) {
-  Played played{.rules = options("{type: asha_promotion, min_resource: 1, reduction_factor: 2}")};
+  Played played{.rules = rules_of("{type: asha_promotion, min_resource: 1, reduction_factor: 2}")};
   const auto next = [&] { return played.rules->next_promotion(false, played.trials); };
   EXPECT_FALSE(next());
   EXPECT_EQ(played.report(0, 1, 5), PruneDecision::pause);
@@ -153,7 +153,7 @@ TEST(Promotion, PausesAtEachRungAndTakesTheBestOfTheHighest) {
 }
 
 TEST(Promotion, AFailedTrialIsPassedBy) {
-  Played played{.rules = options("{type: asha_promotion, min_resource: 1, reduction_factor: 2}")};
+  Played played{.rules = rules_of("{type: asha_promotion, min_resource: 1, reduction_factor: 2}")};
   for (int64_t number = 0; number < 4; ++number)
     played.report(number, 1, static_cast<double>(number));
   played.trial(0).state = TrialState::failed;
@@ -162,7 +162,7 @@ TEST(Promotion, AFailedTrialIsPassedBy) {
 
 // Each rung gets the same share of the better half, and nothing is promoted twice.
 TEST(Promotion, ServesAWholeStudy) {
-  Played played{.rules = options("{type: asha_promotion, min_resource: 1, reduction_factor: 3}")};
+  Played played{.rules = rules_of("{type: asha_promotion, min_resource: 1, reduction_factor: 3}")};
   std::vector<int64_t> starts(4);  // by rung
   for (int job = 0; job < 400; ++job) {
     const auto next = played.rules->next_promotion(false, played.trials);
@@ -185,7 +185,7 @@ TEST(Promotion, ServesAWholeStudy) {
 }
 
 TEST(Hyperband, ComparesWithinABracket) {
-  const auto rules = options("{type: hyperband, max_resource: 27}");
+  const auto rules = rules_of("{type: hyperband, max_resource: 27}");
   const Study study{.name = "s"};
   std::vector<SeenTrial> history;
   for (int64_t number = 0; number < 400; ++number) history.push_back({.number = number});
@@ -201,7 +201,7 @@ TEST(Hyperband, ComparesWithinABracket) {
   ASSERT_EQ(sizes.size(), 4U);
   EXPECT_EQ(all, history.size()) << "each in one";
   EXPECT_GT(sizes.back(), 2 * sizes.front()) << "the first bracket has half of them";
-  EXPECT_EQ(options("none")->competitors(study, history, 0).size(), history.size());
+  EXPECT_EQ(rules_of("none")->competitors(study, history, 0).size(), history.size());
 }
 
 TEST(PrunerChoice, SaysWhatIsWrong) {
@@ -251,8 +251,8 @@ TEST(PrunerChoice, IsCompletedWithTheDefaultsOfItsType) {
 }
 
 TEST(Decide, NeedsAReport) {
-  EXPECT_THROW((void)decide(*options("none"), {}, {}, 0), StateError);
-  EXPECT_THROW((void)decide(*options("none"), {}, {{.number = 0}}, 0), StateError);
+  EXPECT_THROW((void)decide(*rules_of("none"), {}, {}, 0), StateError);
+  EXPECT_THROW((void)decide(*rules_of("none"), {}, {{.number = 0}}, 0), StateError);
 }
 
 }  // namespace
