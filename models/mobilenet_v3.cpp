@@ -67,7 +67,7 @@ Chain convolution(const Convolution& c, Activation activation) {
             BatchNorm2d(BatchNorm2dOptions(c.out).eps(kNormEps).momentum(kNormMomentum)));
   if (activation == Activation::relu) all->push_back(ReLU(ReLUOptions(/*inplace=*/true)));
   if (activation == Activation::hard_swish)
-    all->push_back(Functional([](const torch::Tensor& x) { return torch::hardswish_(x); }));
+    all->push_back(Functional([](torch::Tensor x) { return torch::hardswish_(x); }));
   return all;
 }
 
@@ -129,7 +129,7 @@ MobileNetV3Impl::MobileNetV3Impl(const std::string& name, const MobileNetTable& 
   features->push_back(convolution({.in = out, .out = 6 * out}, Activation::hard_swish));
   register_module("features", features);
   classifier->push_back(Linear(6 * out, last));
-  classifier->push_back(Functional([](const torch::Tensor& x) { return torch::hardswish_(x); }));
+  classifier->push_back(Functional([](torch::Tensor x) { return torch::hardswish_(x); }));
   classifier->push_back(Dropout(options.dropout));
   classifier->push_back(Linear(last, options.classes));
   register_module("classifier", classifier);

@@ -11,7 +11,7 @@ namespace {
 
 namespace F = torch::nn::functional;
 
-constexpr double kRounding = 1e-6;  // float32 means in another order
+constexpr double kCountRounding = 1e-6;  // float32 means in another order
 
 // The first 20 labels and every fourth of the rest are left out: batches without any label, and
 // batches with different numbers of them.
@@ -57,15 +57,16 @@ TEST_P(Ignored, LabelsChangeNoFigureOfAnyBatch) {
   const double accuracy = right / counts.sum().item<double>();
 
   const EpochRow row = learner.fit(1, {.callbacks = {std::make_shared<CsvLog>()}}).epochs.at(0);
-  EXPECT_NEAR(row.train_loss, loss, kRounding);
-  EXPECT_NEAR(row.valid_loss, loss, kRounding);
+  EXPECT_NEAR(row.train_loss, loss, kCountRounding);
+  EXPECT_NEAR(row.valid_loss, loss, kCountRounding);
   EXPECT_EQ(row.samples, 90);
   EXPECT_NEAR(row.metrics.at(0).value, accuracy, 1e-12);
   EXPECT_NEAR(row.metrics.at(1).value, 1 - accuracy, 1e-12);
   const Evaluation seen = learner.validate();
   EXPECT_EQ(seen.samples, 90);
   EXPECT_EQ(seen.counted, counts.sum().item<int64_t>());
-  EXPECT_NEAR(raw.losses.sum().item<double>() / static_cast<double>(seen.counted), loss, kRounding);
+  EXPECT_NEAR(raw.losses.sum().item<double>() / static_cast<double>(seen.counted), loss,
+              kCountRounding);
 }
 
 TEST_P(Ignored, LabelsInPartsOfABatch) {
@@ -78,8 +79,8 @@ TEST_P(Ignored, LabelsInPartsOfABatch) {
   const Predictions raw = learner.get_preds(Split::train, {.activation = false});
   const double loss = F::cross_entropy(raw.outputs, raw.targets).item<double>();
   const EpochRow row = learner.fit(1).epochs.at(0);
-  EXPECT_NEAR(row.train_loss, loss, kRounding);
-  EXPECT_NEAR(row.valid_loss, loss, kRounding);
+  EXPECT_NEAR(row.train_loss, loss, kCountRounding);
+  EXPECT_NEAR(row.valid_loss, loss, kCountRounding);
 }
 
 Loss weighted() { return {"cross_entropy", CrossEntropyOptions{.class_weights = {0.3, 2, 0}}}; }
@@ -104,13 +105,13 @@ TEST_P(Ignored, LabelsBesideClassWeightsInBatchesAndInParts) {
     const Predictions raw = learner.get_preds(Split::train, {.activation = false, .losses = true});
     const double loss = weighted_mean(raw);
     const EpochRow row = learner.fit(1).epochs.at(0);
-    EXPECT_NEAR(row.train_loss, loss, kRounding) << parts;
-    EXPECT_NEAR(row.valid_loss, loss, kRounding) << parts;
+    EXPECT_NEAR(row.train_loss, loss, kCountRounding) << parts;
+    EXPECT_NEAR(row.valid_loss, loss, kCountRounding) << parts;
     const Evaluation seen = learner.validate();
     const double wanted =
         0.3 * raw.targets.eq(0).sum().item<double>() + 2.0 * raw.targets.eq(1).sum().item<double>();
     EXPECT_NEAR(seen.counted, wanted, 1e-9);
-    EXPECT_NEAR(raw.losses.sum().item<double>() / seen.counted, loss, kRounding);
+    EXPECT_NEAR(raw.losses.sum().item<double>() / seen.counted, loss, kCountRounding);
   }
 }
 
@@ -126,8 +127,8 @@ TEST(Counted, ClassWeightsGiveOneGradientInPartsAndAsAWhole) {
     return flat(learner.model());
   };
   const auto whole = after({});
-  EXPECT_TRUE(torch::allclose(whole, after(7), kRounding, kRounding));
-  EXPECT_TRUE(torch::allclose(whole, after(1), kRounding, kRounding));
+  EXPECT_TRUE(torch::allclose(whole, after(7), kCountRounding, kCountRounding));
+  EXPECT_TRUE(torch::allclose(whole, after(1), kCountRounding, kCountRounding));
 }
 
 TEST(Counted, ClassWeightsResumeInsideAnEpochToTheirMean) {
@@ -219,7 +220,7 @@ TEST(Counted, TokensWeighSequencesOfDifferentLengths) {
   }
   const Evaluation seen = learner.validate();
   EXPECT_EQ(seen.counted, 30 * 2 + 10 * 6);
-  EXPECT_NEAR(seen.loss, sum / 120, kRounding);
+  EXPECT_NEAR(seen.loss, sum / 120, kCountRounding);
 }
 
 TEST(Counted, AFunctionAndATaskSayWhatTheirMeanIsOver) {
@@ -242,17 +243,17 @@ TEST(Counted, AFunctionAndATaskSayWhatTheirMeanIsOver) {
   function.loss = {mean, count};
   function.metrics = {Metric("mean", mean, count)};
   const Evaluation by_function = evaluated(function);
-  EXPECT_NEAR(by_function.loss, expected, kRounding);
-  EXPECT_NEAR(by_function.metrics.at(0).value, expected, kRounding);
+  EXPECT_NEAR(by_function.loss, expected, kCountRounding);
+  EXPECT_NEAR(by_function.metrics.at(0).value, expected, kCountRounding);
   task.task = {.step =
                    [&](Model& model, const Batch& batch) {
                      const auto output = model.forward(batch.input());
                      return StepResult{mean(output, batch.target()), output};
                    },
                .counted = [&](const Batch& batch) { return count(batch.target()); }};
-  EXPECT_NEAR(evaluated(task).loss, expected, kRounding);
+  EXPECT_NEAR(evaluated(task).loss, expected, kCountRounding);
   task.micro_batch = 3;
-  EXPECT_NEAR(evaluated(task).loss, expected, kRounding);
+  EXPECT_NEAR(evaluated(task).loss, expected, kCountRounding);
 }
 
 }  // namespace

@@ -25,7 +25,7 @@ namespace {
 
 using tare::testing::bytes_of;
 
-constexpr int kRounds = 3000;
+constexpr int kChurns = 3000;
 constexpr int64_t kTooMuch = int64_t{1} << 50;
 
 constexpr int kLine = __LINE__ + 1;
@@ -51,7 +51,7 @@ class Exchange {
 void churn(Exchange& exchange, unsigned seed) {
   const ThreadPhase data(PhaseKind::data);
   std::mt19937 random(seed);
-  for (int i = 0; i < kRounds; ++i) {
+  for (int i = 0; i < kChurns; ++i) {
     exchange.swap(bytes_of(1 + static_cast<int64_t>(random() % 4096)));
     if (i % 500 == 0) {
       EXPECT_THROW(bytes_of(kTooMuch), OutOfMemory);
@@ -92,7 +92,7 @@ TEST(Churn, KeepsEveryCountWhileBlocksChangeHands) {
     b.join();
     const auto history = log.history();
     expect_no_negative_figure(history);
-    EXPECT_EQ(history.events.size() + history.dropped, 2U * (2 * kRounds - 6));
+    EXPECT_EQ(history.events.size() + history.dropped, 2U * (2 * kChurns - 6));
     const auto located = std::ranges::count_if(
         history.events, [](const MemoryEvent& event) { return event.stack != 0; });
     EXPECT_EQ(located, static_cast<int64_t>(history.events.size()));

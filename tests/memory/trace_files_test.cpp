@@ -21,13 +21,13 @@ namespace {
 
 using tare::testing::TempDir;
 
-constexpr auto kForward = static_cast<uint32_t>(PhaseKind::forward);
+constexpr auto kForwardPhase = static_cast<uint32_t>(PhaseKind::forward);
 
 EventHistory small_history() {
   EventHistory history;
-  history.events = {{1'000'000, 100, 7, kForward, kForward, EventKind::allocation},
-                    {2'500'000, 30, 3, phase_id("a \"b\", c"), kForward, EventKind::free}};
-  history.alive = {{nullptr, 100, 7, kForward, 0}, {nullptr, 5, 2, 0, 0}};
+  history.events = {{1'000'000, 100, 7, kForwardPhase, kForwardPhase, EventKind::allocation},
+                    {2'500'000, 30, 3, phase_id("a \"b\", c"), kForwardPhase, EventKind::free}};
+  history.alive = {{nullptr, 100, 7, kForwardPhase, 0}, {nullptr, 5, 2, 0, 0}};
   return history;
 }
 
@@ -60,12 +60,12 @@ TEST(TraceFiles, WriteAChromeTrace) {
   const TempDir folder;
   const auto data = static_cast<uint32_t>(PhaseKind::data);
   EventHistory history;
-  history.events = {{1000, 100, 1, kForward, kForward, EventKind::allocation},
+  history.events = {{1000, 100, 1, kForwardPhase, kForwardPhase, EventKind::allocation},
                     {2000, 50, 2, data, data, EventKind::allocation},
-                    {3000, 30, 3, kForward, kForward, EventKind::allocation},
-                    {4000, 30, 3, kForward, kForward, EventKind::free},
+                    {3000, 30, 3, kForwardPhase, kForwardPhase, EventKind::allocation},
+                    {4000, 30, 3, kForwardPhase, kForwardPhase, EventKind::free},
                     {5000, 7, 9, 0, 0, EventKind::free}};
-  history.alive = {{nullptr, 100, 1, kForward, 0}, {nullptr, 50, 2, data, 0}};
+  history.alive = {{nullptr, 100, 1, kForwardPhase, 0}, {nullptr, 50, 2, data, 0}};
   assign_categories(history, {});
   write_chrome_trace(history, folder / "trace.json");
   const auto trace = nlohmann::json::parse(io::read_text(folder / "trace.json"));

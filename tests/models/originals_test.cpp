@@ -22,7 +22,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr double kRounding = 1e-5;          // of outputs, of the largest where that is above 1
+constexpr double kOutputRounding = 1e-5;    // of outputs, of the largest where that is above 1
 constexpr double kGradientRounding = 1e-4;  // of the length of the gradient
 
 const json& originals() {
@@ -93,7 +93,7 @@ void expect_near(const torch::Tensor& got, const json& wanted) {
   const auto expected = torch::tensor(values, torch::kDouble);
   ASSERT_EQ(flat.numel(), expected.numel());
   const double largest = std::max(1.0, expected.abs().max().item<double>());
-  EXPECT_LT((flat - expected).abs().max().item<double>(), kRounding * largest);
+  EXPECT_LT((flat - expected).abs().max().item<double>(), kOutputRounding * largest);
 }
 
 double gradient_length(const Model& model) {
