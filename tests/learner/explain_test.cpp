@@ -49,14 +49,14 @@ TORCH_MODULE(Faulty);
 
 using Fault = std::function<torch::Tensor(FaultyImpl&, torch::Tensor)>;
 
-struct Fault {
+struct FaultyModel {
   const char* name;
   Fault fault;
   std::vector<std::string> pieces;
 };
-void PrintTo(const Fault& c, std::ostream* out) { *out << c.name; }
+void PrintTo(const FaultyModel& c, std::ostream* out) { *out << c.name; }
 
-class Refused : public ::testing::TestWithParam<Fault> {};
+class Refused : public ::testing::TestWithParam<FaultyModel> {};
 
 TEST_P(Refused, IsOneLineThatNamesStageLayerOperandsAndAdvice) {
   const TempDir folder;
@@ -76,66 +76,72 @@ TEST_P(Refused, IsOneLineThatNamesStageLayerOperandsAndAdvice) {
 INSTANTIATE_TEST_SUITE_P(
     InAFit, Refused,
     ::testing::Values(
-        Fault{"Features",
-              [](FaultyImpl& n, torch::Tensor x) { return n.head(n.body->forward(x.slice(1, 1))); },
-              {"forward of 'body.0' (Linear) failed for bias float32 [16], input float32 [16, 7], "
-               "operand float32 [8, 16]: ",
-               "mat1 and mat2 shapes cannot be multiplied", "number of input features"}},
-        Fault{"Dtype",
-              [](FaultyImpl& n, torch::Tensor x) {
-                return n.head(n.body->forward(x.to(torch::kByte)));
-              },
-              {"forward of 'body.0' (Linear) failed for bias float32 [16], input uint8 [16, 8]",
-               ".to(torch::kFloat)"}},
-        Fault{"Pictures",
-              [](FaultyImpl& n, torch::Tensor x) {
-                return n.conv(x.slice(1, 0, 3).to(torch::kByte).view({16, 3, 1, 1}));
-              },
-              {"'conv' (Conv2d) failed for input uint8 [16, 3, 1, 1]", "transformed(data, {})"}},
-        Fault{
+        FaultyModel{
+            "Features",
+            [](FaultyImpl& n, torch::Tensor x) { return n.head(n.body->forward(x.slice(1, 1))); },
+            {"forward of 'body.0' (Linear) failed for bias float32 [16], input float32 [16, 7], "
+             "operand float32 [8, 16]: ",
+             "mat1 and mat2 shapes cannot be multiplied", "number of input features"}},
+        FaultyModel{
+            "Dtype",
+            [](FaultyImpl& n, torch::Tensor x) {
+              return n.head(n.body->forward(x.to(torch::kByte)));
+            },
+            {"forward of 'body.0' (Linear) failed for bias float32 [16], input uint8 [16, 8]",
+             ".to(torch::kFloat)"}},
+        FaultyModel{
+            "Pictures",
+            [](FaultyImpl& n, torch::Tensor x) {
+              return n.conv(x.slice(1, 0, 3).to(torch::kByte).view({16, 3, 1, 1}));
+            },
+            {"'conv' (Conv2d) failed for input uint8 [16, 3, 1, 1]", "transformed(data, {})"}},
+        FaultyModel{
             "Channels",
             [](FaultyImpl& n, torch::Tensor x) {
               return n.conv(x.view({16, 2, 2, 2}));
             },
             {"'conv' (Conv2d) failed for input float32 [16, 2, 2, 2], weight float32 [4, 3, 1, 1]",
              "number of input channels"}},
-        Fault{"Tokens",
-              [](FaultyImpl& n, torch::Tensor x) {
-                return n.words(torch::full({x.size(0)}, 10, torch::kLong)) + 0 * x.sum();
-              },
-              {"'words' (Embedding)", "a token is not below"}},
-        Fault{"FloatTokens",
-              [](FaultyImpl& n, torch::Tensor x) { return n.words(x); },
-              {"'words' (Embedding)", ".to(torch::kLong)"}},
-        Fault{"Recurrent",
-              [](FaultyImpl& n, torch::Tensor x) {
-                return std::get<0>(n.lstm->forward(x.slice(1, 1).unsqueeze(0))).squeeze(0);
-              },
-              {"input.size(-1) must be equal to input_size", "make the layer's input size"}},
-        Fault{"View",
-              [](FaultyImpl& n, torch::Tensor x) {
-                return n.body->forward(x).view({16, 5, 3});
-              },
-              {"forward in view, after 'body.1' failed for input float32 [16, 16]: shape '[16, 5, "
-               "3]' is invalid for input of size 256",
-               "x.flatten(1)"}},
-        Fault{"BatchNormOfOneSample",
-              [](FaultyImpl& n, torch::Tensor x) {
-                return n.head(n.norm(n.body->forward(x).mean(0, true))).expand({16, kClasses});
-              },
-              {"forward of 'norm' (BatchNorm1d)", "more than 1 value per channel", "drop_last"}},
-        Fault{"NothingToTrain",
-              [](FaultyImpl& n, torch::Tensor x) { return n.head(n.body->forward(x)).detach(); },
-              {"backward failed: element 0 of tensors does not require grad", "register_module()"}},
-        Fault{"InPlace",
-              [](FaultyImpl& n, torch::Tensor x) {
-                auto y = torch::sigmoid(n.body->forward(x));
-                auto z = n.head(y * y);
-                y.add_(1);
-                return z;
-              },
-              {"backward failed: one of the variables needed for gradient computation",
-               "replace the in-place operation"}}),
+        FaultyModel{"Tokens",
+                    [](FaultyImpl& n, torch::Tensor x) {
+                      return n.words(torch::full({x.size(0)}, 10, torch::kLong)) + 0 * x.sum();
+                    },
+                    {"'words' (Embedding)", "a token is not below"}},
+        FaultyModel{"FloatTokens",
+                    [](FaultyImpl& n, torch::Tensor x) { return n.words(x); },
+                    {"'words' (Embedding)", ".to(torch::kLong)"}},
+        FaultyModel{"Recurrent",
+                    [](FaultyImpl& n, torch::Tensor x) {
+                      return std::get<0>(n.lstm->forward(x.slice(1, 1).unsqueeze(0))).squeeze(0);
+                    },
+                    {"input.size(-1) must be equal to input_size", "make the layer's input size"}},
+        FaultyModel{
+            "View",
+            [](FaultyImpl& n, torch::Tensor x) {
+              return n.body->forward(x).view({16, 5, 3});
+            },
+            {"forward in view, after 'body.1' failed for input float32 [16, 16]: shape '[16, 5, "
+             "3]' is invalid for input of size 256",
+             "x.flatten(1)"}},
+        FaultyModel{
+            "BatchNormOfOneSample",
+            [](FaultyImpl& n, torch::Tensor x) {
+              return n.head(n.norm(n.body->forward(x).mean(0, true))).expand({16, kClasses});
+            },
+            {"forward of 'norm' (BatchNorm1d)", "more than 1 value per channel", "drop_last"}},
+        FaultyModel{
+            "NothingToTrain",
+            [](FaultyImpl& n, torch::Tensor x) { return n.head(n.body->forward(x)).detach(); },
+            {"backward failed: element 0 of tensors does not require grad", "register_module()"}},
+        FaultyModel{"InPlace",
+                    [](FaultyImpl& n, torch::Tensor x) {
+                      auto y = torch::sigmoid(n.body->forward(x));
+                      auto z = n.head(y * y);
+                      y.add_(1);
+                      return z;
+                    },
+                    {"backward failed: one of the variables needed for gradient computation",
+                     "replace the in-place operation"}}),
     [](const auto& refused) { return refused.param.name; });
 
 TEST(ComputeError, NestsWhatLibTorchThrewAndKeepsItsParts) {

@@ -21,6 +21,7 @@
 #include "tare/callback/stop_file.h"
 #include "tare/callback/tensorboard.h"
 #include "tare/optim/optimizer_set.h"
+#include "tare/train/train_state.h"
 
 namespace tare::testing {
 namespace {

@@ -22,7 +22,7 @@ namespace {
 namespace host = memory::host_allocator;
 using ::testing::HasSubstr;
 
-class MicroBatch : public ::testing::TestWithParam<const char*> {
+class InMicroBatches : public ::testing::TestWithParam<const char*> {
  protected:
   static constexpr int64_t kBatch = 16, kSteps = 3;
 
@@ -84,7 +84,7 @@ class MicroBatch : public ::testing::TestWithParam<const char*> {
 /// Between two allocations that fail; a prime, so that it falls into step with no layer.
 uint64_t stride() { return reduced<uint64_t>(7, 1); }
 
-TEST_P(MicroBatch, EveryAllocationOfAStepMayFailOnce) {
+TEST_P(InMicroBatches, EveryAllocationOfAStepMayFailOnce) {
   const int64_t before = tracked();
   {
     const Outcome halves = run(kBatch / 2);
@@ -134,7 +134,7 @@ int64_t at_every_allocation(const std::function<std::unique_ptr<Learner>()>& mak
   return recovered;
 }
 
-TEST_P(MicroBatch, EveryAllocationOfAValidationMayFailOnce) {
+TEST_P(InMicroBatches, EveryAllocationOfAValidationMayFailOnce) {
   const Evaluation halves = learner(kBatch / 2)->validate();
   const int64_t recovered =
       at_every_allocation([&] { return learner({}); }, [](Learner& l) { return l.validate(); },
@@ -146,7 +146,7 @@ TEST_P(MicroBatch, EveryAllocationOfAValidationMayFailOnce) {
   EXPECT_GT(recovered, reduced(0, 5));
 }
 
-TEST_P(MicroBatch, EveryAllocationOfAPredictionMayFailOnce) {
+TEST_P(InMicroBatches, EveryAllocationOfAPredictionMayFailOnce) {
   const PredictOptions options{.losses = true};
   const Predictions halves = learner(kBatch / 2)->get_preds(Split::valid, options);
   const int64_t recovered = at_every_allocation(
@@ -160,7 +160,7 @@ TEST_P(MicroBatch, EveryAllocationOfAPredictionMayFailOnce) {
 }
 
 // With models that meta tensors can plan.
-class MicroBatchUnderABudget : public MicroBatch {};
+class MicroBatchUnderABudget : public InMicroBatches {};
 
 TEST_P(MicroBatchUnderABudget, TheLargestThatFitsIsFound) {
   std::map<int64_t, Outcome> fixed;  // by size
@@ -197,7 +197,7 @@ TEST_P(MicroBatchUnderABudget, AHalfAQuarterAndAnEighthAreFoundAtOnce) {
   }
 }
 
-TEST_P(MicroBatch, NothingFitsIsSaidAndChangesNothing) {
+TEST_P(InMicroBatches, NothingFitsIsSaidAndChangesNothing) {
   auto l = learner({});
   l->optimizer().prepare();
   const State before = capture(*l);
@@ -215,7 +215,7 @@ TEST_P(MicroBatch, NothingFitsIsSaidAndChangesNothing) {
 INSTANTIATE_TEST_SUITE_P(Models, MicroBatchUnderABudget,
                          ::testing::Values("mlp", "resnet9", "gpt", "resnet9_recomputed"),
                          [](const auto& name) { return std::string(name.param); });
-INSTANTIATE_TEST_SUITE_P(Models, MicroBatch,
+INSTANTIATE_TEST_SUITE_P(Models, InMicroBatches,
                          ::testing::Values("mlp", "resnet9", "gpt", "mlp_fp16",
                                            "resnet9_recomputed", "gpt_recomputed_bf16"),
                          [](const auto& name) { return std::string(name.param); });

@@ -21,11 +21,11 @@ namespace {
 
 using ::testing::HasSubstr;
 
-struct OwnData {
+struct DataCase {
   std::string data, model;
 };
 
-class EveryDataSet : public ::testing::TestWithParam<OwnData> {
+class EveryDataSet : public ::testing::TestWithParam<DataCase> {
  protected:
   static void SetUpTestSuite() {
     at::set_num_threads(1);  // what operators take depends on their threads
@@ -86,8 +86,8 @@ TEST_P(EveryDataSet, ResumesToTheSameBundle) {
   EXPECT_TRUE(content_of(folder_ / "own/own.tare") == content_of(folder_ / "stopped/own.tare"));
 }
 
-std::vector<OwnData> cases() {
-  std::vector<OwnData> all;
+std::vector<DataCase> cases() {
+  std::vector<DataCase> all;
   for (const auto& name : datasets::names()) {
     if (name == "text_folder") {
       all.push_back({name, "lstm"});

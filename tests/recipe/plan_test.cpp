@@ -246,13 +246,13 @@ TEST(PlanRecipe, RefusesDevicesItDoesNotKnow) {
 TEST(PlanRecipe, JsonHasTheFiguresOfEveryPhase) {
   const TempDir folder;
   const RecipePlan plan = plan_recipe(without_workers(folder));
-  const auto json = nlohmann::json::parse(to_json(plan));
-  EXPECT_EQ(json["fits"], true);
-  EXPECT_EQ(json["method"], "meta");
-  EXPECT_EQ(json["largest_batch"], plan.largest_batch());
-  EXPECT_EQ(json["largest_micro_batch"], 32);
-  ASSERT_EQ(json["phases"].size(), 3);
-  const auto& phase = json["phases"][0];
+  const auto parsed = nlohmann::json::parse(to_json(plan));
+  EXPECT_EQ(parsed["fits"], true);
+  EXPECT_EQ(parsed["method"], "meta");
+  EXPECT_EQ(parsed["largest_batch"], plan.largest_batch());
+  EXPECT_EQ(parsed["largest_micro_batch"], 32);
+  ASSERT_EQ(parsed["phases"].size(), 3);
+  const auto& phase = parsed["phases"][0];
   EXPECT_EQ(phase["name"], "first");
   EXPECT_EQ(phase["peak_bytes"], plan.phases[0].peak_bytes);
   EXPECT_EQ(phase["reserved_bytes"], plan.phases[0].reserved_bytes);
