@@ -21,7 +21,7 @@
 namespace tare {
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 using tare::testing::FaultFileSystem;
 using tare::testing::flipped;
 using tare::testing::reduced;
@@ -170,40 +170,40 @@ TEST(Bundle, ManifestIsCheckedFieldByField) {
   const Model model = small_model();
   write_bundle(dir / "m.tare", small_manifest(model), model.state());
   const auto file = checkpoint::SafeTensors::open(dir / "m.tare");
-  const json good = checkpoint::unseal(file.metadata().at("tare"), "test", "file", "manifest");
-  const auto part = [&](const std::function<void(json&)>& change) {
-    json changed = good;
+  const Json good = checkpoint::unseal(file.metadata().at("tare"), "test", "file", "manifest");
+  const auto part = [&](const std::function<void(Json&)>& change) {
+    Json changed = good;
     change(changed);
     checkpoint::write(dir / "changed", model.state(), {{"tare", checkpoint::seal(changed)}});
     return refused_part([&] { (void)open_bundle(dir / "changed"); });
   };
-  EXPECT_EQ(part([](json&) {}), "accepted");
-  EXPECT_EQ(part([](json& m) { m["format"] = "tare.checkpoint"; }), "format");
-  EXPECT_EQ(part([](json& m) { m["version"] = 5; }), "version");
-  EXPECT_EQ(part([](json& m) { m["version"] = -1; }), "version");
-  EXPECT_EQ(part([](json& m) { m.erase("model"); }), "model");
-  EXPECT_EQ(part([](json& m) { m["model"]["name"] = 1; }), "name");
-  EXPECT_EQ(part([](json& m) { m["sample_shape"] = {1, 0}; }), "sample_shape");
-  EXPECT_EQ(part([](json& m) { m["sample_shape"] = {1.5}; }), "sample_shape");
-  EXPECT_EQ(part([](json& m) {
-              m["sample_shape"] = json::array({1, 1, 1, 1, 1, 1, 1, 1, 1});
+  EXPECT_EQ(part([](Json&) {}), "accepted");
+  EXPECT_EQ(part([](Json& m) { m["format"] = "tare.checkpoint"; }), "format");
+  EXPECT_EQ(part([](Json& m) { m["version"] = 5; }), "version");
+  EXPECT_EQ(part([](Json& m) { m["version"] = -1; }), "version");
+  EXPECT_EQ(part([](Json& m) { m.erase("model"); }), "model");
+  EXPECT_EQ(part([](Json& m) { m["model"]["name"] = 1; }), "name");
+  EXPECT_EQ(part([](Json& m) { m["sample_shape"] = {1, 0}; }), "sample_shape");
+  EXPECT_EQ(part([](Json& m) { m["sample_shape"] = {1.5}; }), "sample_shape");
+  EXPECT_EQ(part([](Json& m) {
+              m["sample_shape"] = Json::array({1, 1, 1, 1, 1, 1, 1, 1, 1});
             }),
             "sample_shape");
-  EXPECT_EQ(part([](json& m) { m["any_size"] = {0, 2}; }), "accepted");
-  EXPECT_EQ(part([](json& m) { m["antialias"] = 1; }), "antialias");
-  for (const json& wrong : {json{3}, json{2, 0}, json{1, 1}, json{-1}, json{"height"}, json(0)})
-    EXPECT_EQ(part([&](json& m) { m["any_size"] = wrong; }), "any_size") << wrong;
-  EXPECT_EQ(part([](json& m) { m["transforms"] = "- explode: {}"; }), "transforms");
-  EXPECT_EQ(part([](json& m) { m["transforms"] = "{{{"; }), "transforms");
-  EXPECT_EQ(part([](json& m) { m["labels"] = {1}; }), "labels");
-  EXPECT_EQ(part([](json& m) { m["labels"] = {std::string(4097, 'x')}; }), "labels");
-  EXPECT_EQ(part([](json& m) { m["metrics"] = {1}; }), "metrics");
-  EXPECT_EQ(part([](json& m) { m["metrics"][0]["value"] = "x"; }), "metrics");
-  EXPECT_EQ(part([](json& m) { m["activation"] = "system"; }), "activation");
-  EXPECT_EQ(part([](json& m) { m["input"] = "complex64"; }), "input");
-  EXPECT_EQ(part([](json& m) { m["input"] = 1; }), "input");
-  EXPECT_EQ(part([](json& m) { m.erase("digest"); }), "digest");
-  EXPECT_EQ(part([](json& m) { m["digest"]["tensors"].erase(m["digest"]["tensors"].begin()); }),
+  EXPECT_EQ(part([](Json& m) { m["any_size"] = {0, 2}; }), "accepted");
+  EXPECT_EQ(part([](Json& m) { m["antialias"] = 1; }), "antialias");
+  for (const Json& wrong : {Json{3}, Json{2, 0}, Json{1, 1}, Json{-1}, Json{"height"}, Json(0)})
+    EXPECT_EQ(part([&](Json& m) { m["any_size"] = wrong; }), "any_size") << wrong;
+  EXPECT_EQ(part([](Json& m) { m["transforms"] = "- explode: {}"; }), "transforms");
+  EXPECT_EQ(part([](Json& m) { m["transforms"] = "{{{"; }), "transforms");
+  EXPECT_EQ(part([](Json& m) { m["labels"] = {1}; }), "labels");
+  EXPECT_EQ(part([](Json& m) { m["labels"] = {std::string(4097, 'x')}; }), "labels");
+  EXPECT_EQ(part([](Json& m) { m["metrics"] = {1}; }), "metrics");
+  EXPECT_EQ(part([](Json& m) { m["metrics"][0]["value"] = "x"; }), "metrics");
+  EXPECT_EQ(part([](Json& m) { m["activation"] = "system"; }), "activation");
+  EXPECT_EQ(part([](Json& m) { m["input"] = "complex64"; }), "input");
+  EXPECT_EQ(part([](Json& m) { m["input"] = 1; }), "input");
+  EXPECT_EQ(part([](Json& m) { m.erase("digest"); }), "digest");
+  EXPECT_EQ(part([](Json& m) { m["digest"]["tensors"].erase(m["digest"]["tensors"].begin()); }),
             file.tensors().front().name < file.tensors().back().name
                 ? good["digest"]["tensors"].begin().key()
                 : "");

@@ -21,7 +21,7 @@ namespace tare::testing {
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::json;
+using Json = nlohmann::json;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -43,7 +43,7 @@ TEST(LrFindInARecipe, IsThePeakRateOfThePhaseAndInItsFiles) {
   EXPECT_EQ(found.lr, *found.valley);
   EXPECT_THAT(out.str(), HasSubstr("smoothed loss by learning rate"));
   EXPECT_THAT(out.str(), HasSubstr("the peak rate of this phase is "));
-  const json phase = json::parse(io::read_text(report.folder / "report.json"))["phases"][0];
+  const Json phase = Json::parse(io::read_text(report.folder / "report.json"))["phases"][0];
   EXPECT_EQ(phase["lr_find"]["lr"].get<double>(), found.lr);
   EXPECT_EQ(run_from_json(io::read_text(report.folder / "report.json"), "report.json")
                 .phases[0]
@@ -73,7 +73,7 @@ TEST(LrFindInARecipe, EqualsTheRateOfACommandThatWritesNothing) {
   EXPECT_EQ(memory::backend(c10::kCPU).usage().allocated_bytes, before);
   EXPECT_TRUE(fs::is_empty(folder.path()));
   EXPECT_EQ(run_recipe(recipe).phases[0].lr_find->lr, alone.lr());
-  const json value = json::parse(to_json(alone, recipe, 0));
+  const Json value = Json::parse(to_json(alone, recipe, 0));
   EXPECT_EQ(value["lr"].get<double>(), alone.lr());
   EXPECT_EQ(value["points"].size(), alone.points.size());
   EXPECT_EQ(value["phase"], "first");
@@ -190,10 +190,10 @@ TEST(SchedulePreview, IsInADryRunAndInAPlan) {
   std::ostringstream printed;
   print(printed, plan);
   EXPECT_THAT(printed.str(), HasSubstr("schedule of all: one_cycle over 5 steps"));
-  const json value = json::parse(to_json(plan));
+  const Json value = Json::parse(to_json(plan));
   EXPECT_EQ(value["phases"][0]["schedule"]["points"][10]["last_lr"].get<double>(),
             first.points.back().last_lr);
-  EXPECT_FALSE(json::parse(to_json(plan_recipe(recipe, {.advice = false})))["phases"][0].contains(
+  EXPECT_FALSE(Json::parse(to_json(plan_recipe(recipe, {.advice = false})))["phases"][0].contains(
       "schedule"));
 }
 
