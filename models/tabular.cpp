@@ -82,7 +82,7 @@ torch::Tensor TabularImpl::forward(const torch::Tensor& rows) {
   }
   if (!bn_cont.is_empty()) {
     const int64_t first = std::ssize(categories);
-    parts.push_back(bn_cont(rows.narrow(1, first, columns - first)));
+    parts.push_back(bn_cont(rows.narrow(1, first, columns - first).contiguous()));
   }
   return layers->forward(torch::cat(parts, /*dim=*/1));
 }

@@ -10,7 +10,6 @@
 #include <thread>
 #include <vector>
 
-#include "memory/bytes_of.h"
 #include "tare/memory/call_site.h"
 #include "tare/memory/call_stack.h"
 #include "tare/memory/event_log.h"
@@ -23,12 +22,11 @@
 namespace tare::memory {
 namespace {
 
-using tare::testing::bytes_of;
-
 constexpr int kChurns = 3000;
 constexpr int64_t kTooMuch = int64_t{1} << 50;
 
 constexpr int kLine = __LINE__ + 1;
+at::Tensor churned(int64_t bytes) { return at::empty({bytes}, at::kByte); }
 
 /// Blocks on their way from the thread that made them to the one that frees them.
 class Exchange {
@@ -52,9 +50,9 @@ void churn(Exchange& exchange, unsigned seed) {
   const ThreadPhase data(PhaseKind::data);
   std::mt19937 random(seed);
   for (int i = 0; i < kChurns; ++i) {
-    exchange.swap(bytes_of(1 + static_cast<int64_t>(random() % 4096)));
+    exchange.swap(churned(1 + static_cast<int64_t>(random() % 4096)));
     if (i % 500 == 0) {
-      EXPECT_THROW(bytes_of(kTooMuch), OutOfMemory);
+      EXPECT_THROW(churned(kTooMuch), OutOfMemory);
     }
   }
 }
@@ -75,7 +73,7 @@ TEST(Churn, KeepsEveryCountWhileBlocksChangeHands) {
   const int64_t before = host_allocator::counters().live_bytes;
   {
     Exchange exchange;
-    for (int i = 0; i < 20; ++i) exchange.swap(bytes_of(1000));  // of before the log
+    for (int i = 0; i < 20; ++i) exchange.swap(churned(1000));  // of before the log
     const EventLog log({.capacity = 4000});
     const CallSites stacks;
     const OutOfMemoryWatch watch({.batch = 8});

@@ -298,7 +298,8 @@ TEST(Unet, GivesEachPixelAScoreWhateverTheSize) {
 TEST(Unet, HasNoWeightsOnTheWayUpWhereItIsBilinear) {
   ModelOptions options = small("unet");
   options.options = own("bilinear: true");
-  for (const auto& p : models::make("unet", options).parameters())
+  const Model model = models::make("unet", options);
+  for (const auto& p : model.parameters())
     EXPECT_EQ(p.name.find(".up."), std::string::npos) << p.name;
 }
 
