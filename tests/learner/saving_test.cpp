@@ -30,8 +30,8 @@ Outcome train(LearnerOptions options, Model model, Splits data) {
   learner.optimizer().prepare();
   // The workspace of cuBLAS, which is there from its first product on, is more than this model
   // needs.
-  const auto one = torch::ones({1, 1}, torch::Device(test_device()));
-  (void)torch::mm(one, one);
+  const auto ones = torch::ones({2, 2, 2}, torch::Device(test_device()));
+  (void)torch::bmm(ones, ones);
   torch::manual_seed(5);
   Outcome outcome;
   {

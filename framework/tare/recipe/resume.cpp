@@ -149,10 +149,14 @@ bool has_autosaves(const fs::path& folder) {
 
 namespace {
 
-// Whether a process was killed while it wrote the folder as a checkpoint, or put one in its place.
+// Whether a process was killed while it wrote the folder as a checkpoint, put one in its place, or
+// removed one, whose files go in any order.
 bool is_left_of_a_save(const fs::path& path) {
-  return fs::is_directory(path) && (fs::is_empty(path) || fs::exists(path / "model.safetensors") ||
-                                    fs::exists(path / "manifest.json"));
+  if (!fs::is_directory(path)) return false;
+  const auto files = {"manifest.json", "model.safetensors", "optimizer.safetensors",
+                      "extra.safetensors"};
+  return fs::is_empty(path) ||
+         std::ranges::any_of(files, [&](const char* file) { return fs::exists(path / file); });
 }
 
 // Returns the name of an automatic checkpoint of a run that was not continued.
