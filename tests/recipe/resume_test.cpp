@@ -62,6 +62,7 @@ TEST_F(ResumedRun, RemovesWhatKilledSavesHaveLeftAndNothingElse) {
   for (const char* name : {"first.partial", "autosave-1.partial", "mine.partial"})
     fs::create_directory(run / name);
   std::ofstream(run / "first.partial/model.safetensors") << "half";
+  std::ofstream(run / "autosave-1.partial/extra.safetensors") << "the last one to be removed";
   std::ofstream(run / "mine.partial/notes.txt") << "mine";
   (void)run_recipe(recipe, {.resume = Resume::always});
   EXPECT_FALSE(fs::exists(run / "first.partial") || fs::exists(run / "autosave-1.partial"));
