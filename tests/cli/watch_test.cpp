@@ -34,7 +34,7 @@ TEST_F(Watched, ARunThatTrainsShowsWhereItIs) {
   EXPECT_THAT(result.out,
               HasSubstr("digits: phase all, epoch 2/8, step 90/720, 1,234 samples/s, lr 0.001"));
   EXPECT_THAT(result.out, HasSubstr("no news for"));
-  EXPECT_THAT(result.out, HasSubstr("memory 3.0 MiB: parameters 1.0 MiB, activations 2.0 MiB"));
+  EXPECT_THAT(result.out, HasSubstr("memory 3 MiB: parameters 1 MiB, activations 2 MiB"));
   EXPECT_THAT(result.out, HasSubstr("loss by epoch"));
   EXPECT_THAT(result.out, HasSubstr("train_loss"));
   EXPECT_THAT(result.out, Not(HasSubstr("\033"))) << "a file gets no control bytes";
