@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "tare/base/error.h"
+#include "tare/base/log.h"
 #include "tare/callback/registry.h"
 #include "tare/config/scalar.h"
 
@@ -23,6 +24,14 @@ c10::ScalarType average_type(const at::Tensor& parameter) {
 
 bool is_averaged(const Parameter& parameter) {
   return parameter.tensor.requires_grad() && c10::isFloatingType(parameter.tensor.scalar_type());
+}
+
+/// Warns where most of the average is the weights from before the fit.
+void warn_of_first_weights(double share) {
+  if (share <= 0.5) return;
+  log::warning("ema: the average has " + config::number_text(std::round(100 * share)) +
+               " % of the weights from before the fit, because the fit is short; choose a lower "
+               "decay, a lower every, or warmup");
 }
 
 }  // namespace
@@ -184,12 +193,15 @@ Ema::Ema(EmaOptions options) : AveragedWeights(options.restore), options_(option
 }
 
 Action Ema::after_step(FitContext& context) {
-  if (context.turn + 1 < context.turns || context.step % options_.every != 0)
-    return Action::proceed;
-  const double progress = options_.warmup > 0 ? static_cast<double>(context.step - 1) /
-                                                    static_cast<double>(options_.warmup)
-                                              : 1;
-  update(context.learner.model(), options_.decay * std::min(1.0, progress));
+  if (context.turn + 1 < context.turns) return Action::proceed;
+  if (context.step % options_.every == 0) {
+    const double progress = options_.warmup > 0 ? static_cast<double>(context.step - 1) /
+                                                      static_cast<double>(options_.warmup)
+                                                : 1;
+    update(context.learner.model(), options_.decay * std::min(1.0, progress));
+  }
+  if (context.step == context.steps && options_.warmup == 0)
+    warn_of_first_weights(std::pow(options_.decay, context.step / options_.every));
   return Action::proceed;
 }
 

@@ -1,6 +1,8 @@
 // Predicts by a bundle, for pictures, rows of numbers, tokens and text.
 #include "tare/cli/predict.h"
 
+#include <c10/util/Exception.h>
+
 #include <cerrno>
 #include <charconv>
 #include <cstdio>
@@ -77,6 +79,8 @@ class Printer {
     nlohmann::json sample = begin({.sample = place});
     try {
       throw;
+    } catch (const c10::Error& error) {
+      sample["error"] = printable(error.what_without_backtrace(), 1000);
     } catch (const std::exception& error) {
       sample["error"] = printable(error.what(), 1000);
     }
