@@ -92,6 +92,18 @@ TEST(ExportBundle, WithoutAnExportedBundleItIsTheLastThatAPhaseSaved) {
   EXPECT_EQ(done.phase, "head");
 }
 
+TEST(ExportBundle, WithoutAnyOfThoseItIsTheNewestThatACallbackSaved) {
+  const TempDir folder;
+  RecipeOptions recipe = tiny(folder);
+  recipe.export_to.reset();
+  recipe.phases.resize(1);
+  recipe.phases[0].save.clear();
+  recipe.phases[0].epochs = 2;
+  recipe.callbacks = {{{.name = "keep_checkpoints"}}};
+  (void)run_recipe(recipe);
+  EXPECT_EQ(export_bundle(folder / "tiny").from, folder / "tiny/epoch-2");
+}
+
 TEST(ExportBundle, StoresWeightsAsItIsAsked) {
   const TempDir folder;
   RecipeOptions recipe = tiny(folder);

@@ -37,11 +37,19 @@ constexpr const char* kRecipe = "recipe.yaml";
   throw ConfigError(kExport, "'" + printable(from.string()) + "' " + problem);
 }
 
-// The checkpoints that phases saved; those of an earlier run that were set aside are not its own.
-std::vector<std::string> saved_names(const RecipeOptions& recipe, const fs::path& folder) {
+// The checkpoints that phases and callbacks saved; those of an earlier run that were set aside are
+// not its own.
+std::vector<std::string> saved_names(const fs::path& folder) {
+  const auto automatic = automatic_checkpoints();
   std::vector<std::string> names;
-  for (const auto& phase : recipe.phases)
-    if (!phase.save.empty() && checkpoint::exists(folder / phase.save)) names.push_back(phase.save);
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    const std::string name = entry.path().filename().string();
+    const auto extension = entry.path().extension();
+    if (std::ranges::find(automatic, name) == automatic.end() && extension != ".partial" &&
+        extension != ".old" && checkpoint::exists(entry.path()))
+      names.push_back(name);
+  }
+  std::ranges::sort(names);
   return names;
 }
 
@@ -193,7 +201,7 @@ BundleExport from_run(const fs::path& folder, fs::path to,
     } catch (const FormatError& error) {
       refuse_damaged(folder, recipe, "its bundle", error);
     }
-  if (!newest) newest = newest_checkpoint(folder, saved_names(recipe, folder));
+  if (!newest) newest = newest_checkpoint(folder, saved_names(folder));
   if (!newest)
     refuse(folder,
            "holds neither a checkpoint nor the bundle of its run: " + run_again_text(folder));
