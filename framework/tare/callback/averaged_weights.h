@@ -62,7 +62,7 @@ class AveragedWeights : public Callback {
   [[nodiscard]] int64_t updates() const { return updates_; }
 
  protected:
-  /// `restore`: see EmaOptions::restore.
+  /// Takes `restore` as EmaOptions::restore.
   explicit AveragedWeights(bool restore) : restore_(restore) {}
   /// Multiplies the averages by `decay` and adds the weights times 1 - decay. Allocates nothing on
   /// the device for weights of the averages' types.

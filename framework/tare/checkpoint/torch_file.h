@@ -31,7 +31,7 @@ class TorchFile {
   /// Maps the file and reads its tensors. Where the saved dict has a dict `state_dict`,
   /// `model_state_dict`, `model` or `module`, that one is opened, again and again. The values of
   /// the innermost one that are no tensors are named by others(). The archive's checksums are not
-  /// compared, because torch.save can be told to leave them out.
+  /// compared, because torch.save has an option to omit them.
   ///
   /// Throws IoError; FormatError for a file that is no such archive, also one that PyTorch before
   /// 1.6 wrote; for data.pkl where it calls what is not read, such as the class of a whole module;
