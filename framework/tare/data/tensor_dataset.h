@@ -28,8 +28,8 @@ class Transformable : public Dataset {
   [[nodiscard]] virtual DatasetPtr with(const Transforms& more) const = 0;
 
  protected:
-  /// Takes the shape of a sample before the transforms, and in `read_with` what a reader has already
-  /// done to the samples.
+  /// Takes the shape of a sample before the transforms, and in `read_with` what a reader has
+  /// already done to the samples.
   Transformable(std::vector<int64_t> raw_shape, std::vector<std::string> labels,
                 Transforms read_with, SampleNames names);
   /// Adds to the transforms that get() applies. Throws what Transforms::output_shape() throws.
