@@ -202,7 +202,7 @@ TEST_F(CardCli, ABudgetIsKeptByMicroBatches) {
 TEST_F(CardCli, WhatDoesNotFitIsRefusedBeforeTheRun) {
   const auto run = tare({"run", "card.yaml", "--device-budget", "16MiB"});
   EXPECT_EQ(run.status, 3) << run.out << run.err;
-  EXPECT_THAT(run.err, HasSubstr("does not fit"));
+  EXPECT_THAT(run.err, HasSubstr("2 phases do not fit cuda:0, which has 16 MiB"));
 }
 
 TEST_F(CardCli, ABudgetOfTheHostIsNoBudgetOfTheCard) {

@@ -97,8 +97,11 @@ Tensor embedding_backward(const Tensor& grad, const Tensor& indices, int64_t row
   if (for_card() && indices.numel() > kFew && !by_frequency)
     return sorted_embedding_backward(grad, indices, rows);
   const auto copy = hold_contiguous(indices);
-  const Tensor flat = grad.reshape({indices.numel(), grad.size(-1)});
-  return fresh({rows, grad.size(-1)}, grad);
+  // A card copies a gradient with gaps before the result is there, the host after that.
+  const auto early = for_card() ? hold_contiguous(grad) : hold(0);
+  Tensor result = fresh({rows, grad.size(-1)}, grad);
+  const auto late = for_card() ? hold(0) : hold_contiguous(grad);
+  return result;
 }
 
 // One dimension after the other.

@@ -40,6 +40,7 @@ void apply_schedule(const FitPlan& plan, const FitSchedules& schedules,
 
 // Applies what callbacks made of the rates of a step.
 void scale_rates(std::vector<ParameterGroup>& groups, const FitContext& context) {
+  if (context.rate_factor == 1) return;
   for (auto& group : groups) group.lr *= context.rate_factor;
 }
 

@@ -15,8 +15,11 @@ void StepSnapshot::prepare(const Model& model, c10::Device device) {
 }
 
 void StepSnapshot::take() {
-  const c10::AutoGradMode no_grad(false);
-  for (size_t i = 0; i < buffers_.size(); ++i) copies_[i].copy_(buffers_[i], /*non_blocking=*/true);
+  if (!buffers_.empty()) {
+    const c10::AutoGradMode no_grad(false);
+    for (size_t i = 0; i < buffers_.size(); ++i)
+      copies_[i].copy_(buffers_[i], /*non_blocking=*/true);
+  }
   generators_.take(device_);
   taken_ = true;
 }
