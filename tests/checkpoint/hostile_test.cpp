@@ -44,6 +44,13 @@ TEST_P(HostileFile, IsRefusedByName) {
                                 [&] { (void)SafeTensors::open(dir / "file"); });
 }
 
+TEST(HostileFileOfPyTorch, IsCalledAZipArchive) {
+  const tare::testing::TempDir dir;
+  overwrite(dir / "file", "PK\3\4" + std::string(60, '\0'));
+  tare::testing::expect_refused("FormatError", "/file: header: is that of a zip archive",
+                                [&] { (void)SafeTensors::open(dir / "file"); });
+}
+
 std::string repeated(std::string_view text, int times) {
   std::string all;
   for (int i = 0; i < times; ++i) all += text;

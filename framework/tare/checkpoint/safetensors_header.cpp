@@ -189,6 +189,10 @@ void check_places(Header& header, int64_t data_bytes, const std::string& path) {
 std::string_view header_text(std::span<const std::byte> file, const std::string& path) {
   if (file.size() < 8)
     throw FormatError(kOperation, path, "header", "is missing: the file has less than 8 bytes");
+  if (std::memcmp(file.data(), "PK\3\4", 4) == 0)
+    throw FormatError(kOperation, path, "header",
+                      "is that of a zip archive; weights of PyTorch (.pt, .pth) are taken by "
+                      "model.weights and tare inspect");
   uint64_t length = 0;
   std::memcpy(&length, file.data(), 8);
   if (length > static_cast<uint64_t>(kMaxHeaderBytes)) {
