@@ -68,6 +68,20 @@ TEST(ReduceOnPlateau, StopsAtTheLowestRate) {
   EXPECT_THROW(ReduceOnPlateau({.min_lr = -1}), ConfigError);
 }
 
+TEST(ReduceOnPlateau, WarnsOnceWhereTheRateIsBelowTheLowest) {
+  FakeLearner learner;
+  FitContext c{.learner = learner};
+  ReduceOnPlateau callback({.patience = 0, .min_lr = 3});
+  callback.before_fit(c);
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(factors(callback, c, {1, 1, 1}), (std::vector<double>{1, 1, 1}));
+  const std::string text = ::testing::internal::GetCapturedStderr();
+  const std::string warning = "no effect while the rate is below min_lr, 3";
+  const size_t first = text.find(warning);
+  ASSERT_NE(first, text.npos) << text;
+  EXPECT_EQ(text.find(warning, first + 1), text.npos) << text;
+}
+
 TEST(Throughput, CountsTheTrainingAlone) {
   FakeLearner learner;
   FitContext c{.learner = learner};

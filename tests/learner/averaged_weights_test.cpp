@@ -98,6 +98,20 @@ TEST(Ema, OfDecayZeroIsTheLastWeights) {
   expect_equal(weights_of(learner->model()), hand->last_);
 }
 
+TEST(Ema, WarnsWhereMostOfTheAverageIsFromBeforeTheFit) {
+  const TempDir folder;
+  const auto warns = [&](const EmaOptions& options) {
+    auto learner = make(folder);
+    ::testing::internal::CaptureStderr();
+    (void)learner->fit(1, {.callbacks = {std::make_shared<Ema>(options)}});
+    const std::string text = ::testing::internal::GetCapturedStderr();
+    return text.find("ema: the average has 100 % of the weights") != text.npos;
+  };
+  EXPECT_FALSE(warns({.decay = 0.5}));
+  EXPECT_FALSE(warns({.warmup = 1}));
+  EXPECT_TRUE(warns({.every = 1000, .warmup = 1}));
+}
+
 TEST(Ema, AveragesWhatIsTrainedAlone) {
   const TempDir folder;
   const auto ema = std::make_shared<Ema>(EmaOptions{.restore = false});

@@ -29,9 +29,10 @@ bool is_averaged(const Parameter& parameter) {
 /// Warns where most of the average is the weights from before the fit.
 void warn_of_first_weights(double share) {
   if (share <= 0.5) return;
-  log::warning("ema: the average has " + config::number_text(std::round(100 * share)) +
-               " % of the weights from before the fit, because the fit is short; choose a lower "
-               "decay, a lower every, or warmup");
+  log::warning_once(
+      "ema: the average has " + config::number_text(std::round(100 * share)) +
+      " % of the weights from before the fit, because the fit is short; choose a lower "
+      "decay, a lower every, or warmup");
 }
 
 }  // namespace
@@ -200,8 +201,9 @@ Action Ema::after_step(FitContext& context) {
                                                 : 1;
     update(context.learner.model(), options_.decay * std::min(1.0, progress));
   }
-  if (context.step == context.steps && options_.warmup == 0)
-    warn_of_first_weights(std::pow(options_.decay, context.step / options_.every));
+  const int64_t updates = context.step / options_.every;
+  if (context.step == context.steps && (options_.warmup == 0 || updates == 0))
+    warn_of_first_weights(std::pow(options_.decay, updates));
   return Action::proceed;
 }
 

@@ -44,6 +44,9 @@ void ReduceOnPlateau::reduce(FitContext& context) {
   const double lowest = options_.min_lr > 0 ? options_.min_lr / lr_ : 0;
   const double factor = std::max(options_.factor, lowest);
   constexpr double kRounding = 1e-9;  // of a rate that is the lowest already
+  if (lowest > 1 + kRounding)
+    log::warning_once("reduce_on_plateau has no effect while the rate is below min_lr, " +
+                      config::number_text(options_.min_lr));
   if (factor > 1 - kRounding) return;
   context.rate_factor *= factor;
   lr_ *= factor;
