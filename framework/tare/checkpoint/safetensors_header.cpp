@@ -10,6 +10,7 @@
 #include "tare/base/error.h"
 #include "tare/checkpoint/dtypes.h"
 #include "tare/checkpoint/safetensors_format.h"
+#include "tare/checkpoint/zip_archive.h"
 
 namespace tare::checkpoint {
 namespace {
@@ -189,7 +190,7 @@ void check_places(Header& header, int64_t data_bytes, const std::string& path) {
 std::string_view header_text(std::span<const std::byte> file, const std::string& path) {
   if (file.size() < 8)
     throw FormatError(kOperation, path, "header", "is missing: the file has less than 8 bytes");
-  if (std::memcmp(file.data(), "PK\3\4", 4) == 0)
+  if (is_zip(file))
     throw FormatError(kOperation, path, "header",
                       "is that of a zip archive; weights of PyTorch (.pt, .pth) are taken by "
                       "model.weights and tare inspect");

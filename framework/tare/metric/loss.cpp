@@ -25,6 +25,7 @@
 #include "tare/config/node.h"
 #include "tare/config/scalar.h"
 #include "tare/metric/check.h"
+#include "tare/metric/stored_text.h"
 
 namespace tare {
 namespace {
@@ -273,12 +274,7 @@ Registry& registry() {
 std::string text_of(const Loss& loss) {
   const auto* name = std::get_if<std::string>(&loss);
   if (!name) return "";
-  auto complete = registry().complete({.name = *name, .options = loss.options});
-  const auto defaults = registry().complete({.name = *name});
-  std::erase_if(complete.options.entries, [&](const config::Entry& entry) {
-    return config::flow_text(entry.value) == config::flow_text(*defaults.options.find(entry.key));
-  });
-  return config::flow_text(config::to_short_node(complete));
+  return stored_text(registry(), {.name = *name, .options = loss.options});
 }
 
 Loss from_text(const std::string& text) {

@@ -11,6 +11,7 @@
 #include "tare/config/node.h"
 #include "tare/metric/check.h"
 #include "tare/metric/mean_metric.h"
+#include "tare/metric/stored_text.h"
 
 namespace tare {
 namespace {
@@ -72,12 +73,7 @@ namespace metrics {
 std::string text_of(const Metric& metric) {
   const auto* name = std::get_if<std::string>(&metric);
   if (!name) return "";
-  auto complete = registry().complete({.name = *name, .options = metric.options});
-  const auto defaults = registry().complete({.name = *name});
-  std::erase_if(complete.options.entries, [&](const config::Entry& entry) {
-    return config::flow_text(entry.value) == config::flow_text(*defaults.options.find(entry.key));
-  });
-  return config::flow_text(config::to_short_node(complete));
+  return stored_text(registry(), {.name = *name, .options = metric.options});
 }
 
 Metric from_text(const std::string& text) {

@@ -1,4 +1,4 @@
-// What metrics with a state have in common.
+// Implements what metrics with a state have in common.
 #include "tare/metric/stateful.h"
 
 #include "tare/metric/check.h"
