@@ -30,7 +30,7 @@ Action ReduceOnPlateau::after_step(FitContext& context) {
 
 Action ReduceOnPlateau::after_epoch(FitContext& context) {
   const double value = options_.monitor.value(context.row);
-  if (options_.monitor.improves(value, best_)) {
+  if (options_.monitor.improves(context.row, best_)) {
     best_ = value;
     waited_ = 0;
   } else if (++waited_ > options_.patience) {
