@@ -60,8 +60,8 @@ Batch samples(const std::string& name, int64_t count) {
   return torch::randn({count, 1, 28, 28});
 }
 
-// What a small model can learn of these samples: their number, the token itself, or how bright a
-// pixel is.
+// Returns what a small model can learn of these samples: their number, the token itself, or how
+// bright a pixel is.
 torch::Tensor targets(const std::string& name, const Batch& x) {
   if (takes_tokens(name)) return x.input();
   if (scores_pixels(name)) return (x.input().squeeze(1) * 2 + 3).clamp(0, 6).to(torch::kLong);

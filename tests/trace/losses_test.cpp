@@ -76,7 +76,8 @@ TEST_P(ExactMetric, TwoBatches) {
   });
 }
 
-// Of pixels, which are counted as the positions of samples, and in parts that are merged.
+// Plans the metrics of pixels, which are counted as the positions of samples, and in parts that are
+// merged.
 TEST(ExactMetrics, OfPixelsInParts) {
   for (const auto& name : {"accuracy", "balanced_accuracy", "dice", "error_rate", "f1", "iou",
                            "perplexity", "precision", "recall", "top_k"}) {

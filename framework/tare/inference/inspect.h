@@ -15,8 +15,8 @@ struct Description {
 };
 
 /// Describes a bundle, a checkpoint directory, a plain safetensors file or a state dict of PyTorch
-/// (TorchFile): first a summary (what it
-/// is and whether it verified or what is wrong with it, model, input, classes, metrics), then
+/// (TorchFile): first a summary (what it is and whether it verified or what is wrong with it,
+/// model, input, classes, metrics), then
 /// manifest or metadata, and the tensors with shape, dtype and bytes. Damage is described, not
 /// thrown, also that of a truncated file, whose tensors are not known, and transforms of a bundle
 /// that this program does not have are named. Reads all of it. Text from the file is escaped.
