@@ -68,6 +68,18 @@ TEST(ReduceOnPlateau, StopsAtTheLowestRate) {
   EXPECT_THROW(ReduceOnPlateau({.min_lr = -1}), ConfigError);
 }
 
+TEST(ReduceOnPlateau, TakesTheDirectionThatTheMetricSays) {
+  FakeLearner learner;
+  FitContext c{.learner = learner};
+  ReduceOnPlateau callback({.monitor = {.figure = "spread"}, .factor = 0.5, .patience = 0});
+  callback.before_fit(c);
+  for (const double spread : {3.0, 2.0, 1.0}) {
+    c.row.metrics = {{.name = "spread", .value = spread, .lower_is_better = true}};
+    (void)factors(callback, c, {0});
+  }
+  EXPECT_EQ(c.rate_factor, 1) << "it improves";
+}
+
 TEST(ReduceOnPlateau, WarnsOnceWhereTheRateIsBelowTheLowest) {
   FakeLearner learner;
   FitContext c{.learner = learner};
