@@ -89,12 +89,36 @@ function(tare_test_options name)
   target_link_libraries(${name} PRIVATE GTest::gmock)
   target_include_directories(${name} PRIVATE "${tare_SOURCE_DIR}/tests")
   tare_compile_options(${name})
-  # Every source that sees LibTorch instantiates the templates of LibTorch's headers anew: 13 of the 20 seconds of a source
-  # of the tests. GCC takes the sources that are compiled together for headers, whose classes must not hold types of a source.
   if(TARE_UNITY_TESTS)
-    set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6)
-    target_compile_options(${name} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
+    tare_compile_together(${name} 6)
   endif()
+endfunction()
+
+# Compiles up to COUNT sources of a target of the tests as one. Every source that sees LibTorch instantiates the templates
+# of LibTorch's headers anew, which is most of its compile time. CMake's own UNITY_BUILD names sources by absolute
+# paths, which __FILE__ puts into the text, so that a compiler cache serves one folder only.
+function(tare_compile_together target count)
+  get_target_property(sources ${target} SOURCES)
+  set(left ${sources})
+  list(FILTER left EXCLUDE REGEX "\\.cpp$")
+  list(FILTER sources INCLUDE REGEX "\\.cpp$")
+  list(LENGTH sources length)
+  math(EXPR last "${length} - 1")
+  foreach(begin RANGE 0 ${last} ${count})
+    list(SUBLIST sources ${begin} ${count} together)
+    set(includes "")
+    foreach(source IN LISTS together)
+      cmake_path(ABSOLUTE_PATH source)
+      file(RELATIVE_PATH source "${tare_SOURCE_DIR}/tests" "${source}")
+      string(APPEND includes "#include \"${source}\"\n")
+    endforeach()
+    set(file "${CMAKE_CURRENT_BINARY_DIR}/${target}_from_${begin}.cpp")
+    file(CONFIGURE OUTPUT "${file}" CONTENT "${includes}" @ONLY)
+    list(APPEND left "${file}")
+  endforeach()
+  set_property(TARGET ${target} PROPERTY SOURCES ${left})
+  # GCC takes an included source for a header, whose classes must not hold types of a source.
+  target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
 endfunction()
 
 # Compiles a target of the tests with the precompiled torch/torch.h and GoogleTest.
