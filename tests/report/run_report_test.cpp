@@ -98,6 +98,27 @@ void add_to_run(const std::filesystem::path& folder, const std::string& members)
   write_file(folder / "report.json", report);
 }
 
+TEST(RunReport, DrawsTheSearchForARateWithItsSuggestions) {
+  const TempDir folder;
+  write_run(folder.path());
+  EXPECT_THAT(html_report(folder.path()), Not(HasSubstr("Search for the rate")));
+  write_file(folder / "head.lr_find.csv",
+             "lr,loss,smoothed\n1e-05,2.3,2.3\n0.001,2,2.2\n0.1,1.1,1.9\n1,nan,nan\n");
+  std::string report = content_of(folder / "report.json");
+  const std::string name = R"("name":"head",)";
+  report.insert(report.find(name) + name.size(),
+                R"("lr_find":{"lr":0.002,"suggestion":"valley","valley":0.002,"steepest":0.001,)"
+                R"("minimum":null,"steps":4,"stopped_early":false,"seconds":0.1},)");
+  write_file(folder / "report.json", report);
+  const std::string html = html_report(folder.path());
+  EXPECT_TRUE(is_well_formed(html));
+  for (const char* text : {"<title>Search for the rate of head</title>", ">1e-5</text>",
+                           ">learning rate</text>", ">valley</text>", ">steepest</text>",
+                           "The phase took 0.002, valley."})
+    EXPECT_THAT(html, HasSubstr(text));
+  EXPECT_THAT(html, Not(HasSubstr("minimum")));
+}
+
 TEST(RunReport, ShowsTheMachineAndWhatWasConfused) {
   const TempDir folder;
   write_run(folder.path());

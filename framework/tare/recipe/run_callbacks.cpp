@@ -6,7 +6,7 @@
 #include "tare/base/error.h"
 #include "tare/base/io.h"
 #include "tare/base/log.h"
-#include "tare/config/scalar.h"
+#include "tare/report/run_tables.h"
 
 namespace tare {
 
@@ -30,10 +30,9 @@ Action FoundRate::before_fit(FitContext& context) {
   if (!context.lr_find) return Action::proceed;
   if (context.step == 0) print_(*context.lr_find);
   if (file_.empty()) return Action::proceed;
-  std::string table = "lr,loss,smoothed\n";
+  std::string table = report::kRatesHeader;
   for (const LrFindPoint& point : context.lr_find->points)
-    table += config::number_text(point.lr) + ',' + config::number_text(point.loss) + ',' +
-             config::number_text(point.smoothed) + '\n';
+    table += report::csv_line(report::RateRow{point.lr, point.loss, point.smoothed});
   const auto path = context.learner.folder() / file_;
   try {
     io::make_directories(path.parent_path());

@@ -132,7 +132,8 @@ std::string line_chart(const LineChart& chart) {
   }
   // Each of few epochs or runs has its label.
   const bool few = chart.x_unit == Unit::count && xs.high - xs.low <= 10;
-  const Axis x_axis = exact_axis(xs.low, xs.high, chart.x_unit, few ? 10 : 5);
+  const Axis x_axis = chart.x_logarithmic ? log_axis(xs.low, xs.high)
+                                          : exact_axis(xs.low, xs.high, chart.x_unit, few ? 10 : 5);
   const Axis y_axis = value_axis(ys, chart.y_unit);
   const double names = chart.y_title.empty() ? 0 : kTitleRow;  // above the rows of names
   const double rows = kSpanRow * static_cast<double>(span_rows(chart.spans, x_axis));

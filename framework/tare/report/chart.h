@@ -47,6 +47,7 @@ struct LineChart {
   std::string title{}, description{};                ///< the text alternative
   std::string x_title{}, y_title{};                  ///< of the axes; empty: none
   Unit x_unit = Unit::count, y_unit = Unit::number;  ///< how the numbers of the axes are written
+  bool x_logarithmic = false;                        ///< all x are above zero
   std::vector<Series> series{};                      ///< in the order of the legend
   std::vector<Span> spans{};                         ///< in ascending order
 };

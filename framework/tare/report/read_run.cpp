@@ -48,6 +48,8 @@ void read_curves(const fs::path& folder, RunFiles& run) {
     const fs::path steps = folder / (phase.name + ".steps.csv");
     if (fs::exists(epochs)) phase.epochs = read_epochs(epochs);
     if (fs::exists(steps)) phase.steps = read_steps(steps);
+    const fs::path rates = folder / (phase.name + ".lr_find.csv");
+    if (fs::exists(rates)) phase.rates = read_rates(rates);
     if (phase.epochs.empty() && !phase.figures)
       run.missing.push_back("Phase " + phase.name + " has no finished epoch.");
   }

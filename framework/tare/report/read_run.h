@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tare/report/run_files.h"
+#include "tare/report/run_tables.h"
 #include "tare/report/timeline.h"
 
 namespace tare::report {
@@ -16,6 +17,7 @@ struct PhaseFiles {
   std::string name{};
   std::vector<EpochRow> epochs{};
   std::vector<StepRow> steps{};
+  std::vector<RateRow> rates{};          ///< of the search for its rate
   std::optional<PhaseReport> figures{};  ///< unset until the phase has ended
 };
 

@@ -25,7 +25,10 @@ class Table {
  public:
   using Names = std::vector<std::string>;
 
-  Table(fs::path path, size_t fewest) : path_(std::move(path)) {
+  /// What the first number of each row is.
+  enum class First { count, any };
+
+  Table(fs::path path, size_t fewest, First first = First::count) : path_(std::move(path)) {
     read_csv(path_, [&](const Names& fields, size_t line) {
       if (line == 1) {
         names_ = fields;
@@ -35,13 +38,14 @@ class Table {
       if (fields.size() != names_.size()) refuse(line, "has not as many fields as the header");
       auto& row = rows_.emplace_back();
       for (const auto& field : fields) row.push_back(number(field, line));
+      if (first == First::any) return;
       const double count = row.front();
       if (!(count >= 0 && count < 0x1p53) || std::trunc(count) != count)
         refuse(line, "does not begin with a whole number");
     });
   }
   [[nodiscard]] const Names& names() const { return names_; }
-  /// Each begins with a whole number that an int64_t holds.
+  /// Each begins with a whole number that an int64_t holds, unless the first may be any.
   [[nodiscard]] const std::vector<std::vector<double>>& rows() const { return rows_; }
 
  private:
@@ -80,6 +84,10 @@ std::string csv_line(const StepRow& row) {
   return std::to_string(row.step) + ',' + number_text(row.loss) + ',' + number_text(row.lr) + '\n';
 }
 
+std::string csv_line(const RateRow& row) {
+  return number_text(row.lr) + ',' + number_text(row.loss) + ',' + number_text(row.smoothed) + '\n';
+}
+
 std::vector<EpochRow> read_epochs(const fs::path& file) {
   const Table table(file, 4);
   const auto& names = table.names();
@@ -101,6 +109,13 @@ std::vector<StepRow> read_steps(const fs::path& file) {
   std::vector<StepRow> rows;
   for (const auto& cells : table.rows())
     rows.push_back({static_cast<int64_t>(cells[0]), cells[1], cells[2]});
+  return rows;
+}
+
+std::vector<RateRow> read_rates(const fs::path& file) {
+  const Table table(file, 3, Table::First::any);
+  std::vector<RateRow> rows;
+  for (const auto& cells : table.rows()) rows.push_back({cells[0], cells[1], cells[2]});
   return rows;
 }
 
