@@ -290,6 +290,7 @@ std::vector<tare::testing::HostileFile> archives() {
       {"Encrypted", zip_of({{"f/data.pkl", saved({}), 0, 1}}), "f/data.pkl: is encrypted"},
       {"EntryBehindTheEnd", outside, "f/data.pkl: ends behind the end of the file"},
       {"EntryTwice", zip_of({{"f/data.pkl", ""}, {"f/data.pkl", ""}}), "is given twice"},
+      {"NoEntries", zip_of({}), "has no entry NAME/data.pkl"},
       {"NoPickle", zip_of({{"f/other", ""}}), "has no entry NAME/data.pkl"},
       {"TwoPickles", zip_of({{"f/data.pkl", ""}, {"g/data.pkl", ""}}), "two entries data.pkl"},
       {"TorchScript", zip_of({{"f/data.pkl", ""}, {"f/constants.pkl", ""}}), "TorchScript"},

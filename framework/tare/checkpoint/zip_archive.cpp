@@ -160,7 +160,9 @@ class Reader {
 }  // namespace
 
 bool is_zip(std::span<const std::byte> file) {
-  return file.size() >= 4 && number_at<uint32_t>(file, 0) == kLocal;
+  if (file.size() < 4) return false;
+  const auto first = number_at<uint32_t>(file, 0);
+  return first == kLocal || first == kEnd;  // of an archive without entries
 }
 
 ZipEntries read_zip(std::span<std::byte> file, const std::filesystem::path& path) {
