@@ -30,13 +30,13 @@ TEST(Monitor, ReadsAnyFigureAndKnowsItsDirection) {
   EXPECT_EQ(Monitor{.figure = "train_loss"}.value(row(1, 2)), 9);
   EXPECT_EQ(Monitor{.figure = "accuracy"}.value(row(1, 2)), 2);
   EXPECT_THROW((void)Monitor{.figure = "accurcy"}.value(row(1, 2)), ConfigError);
-  EXPECT_TRUE(Monitor{}.improves(0.5, 0.6));
-  EXPECT_FALSE(Monitor{}.improves(0.7, 0.6));
-  EXPECT_TRUE(Monitor{.figure = "accuracy"}.improves(0.7, 0.6));
-  EXPECT_TRUE(Monitor{.figure = "error_rate"}.improves(0.5, 0.6));
-  EXPECT_FALSE((Monitor{.min_delta = 0.2}.improves(0.5, 0.6)));
-  EXPECT_FALSE(Monitor{}.improves(std::nan(""), std::nullopt));
-  EXPECT_TRUE((Monitor{.figure = "accuracy", .lower_is_better = true}.improves(0.5, 0.6)));
+  EXPECT_TRUE(Monitor{}.improves(row(0.5, 0), 0.6));
+  EXPECT_FALSE(Monitor{}.improves(row(0.7, 0), 0.6));
+  EXPECT_TRUE(Monitor{.figure = "accuracy"}.improves(row(0, 0.7), 0.6));
+  EXPECT_TRUE(Monitor{.figure = "error_rate"}.improves(row(0, 0.5), 0.6));
+  EXPECT_FALSE((Monitor{.min_delta = 0.2}.improves(row(0.5, 0), 0.6)));
+  EXPECT_FALSE(Monitor{}.improves(row(std::nan(""), 0), std::nullopt));
+  EXPECT_TRUE((Monitor{.figure = "accuracy", .lower_is_better = true}.improves(row(0, 0.5), 0.6)));
 }
 
 TEST(Monitor, TakesTheDirectionThatTheMetricSays) {

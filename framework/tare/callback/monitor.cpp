@@ -59,18 +59,11 @@ double Monitor::value(const EpochRow& row) const {
 bool Monitor::improves(const EpochRow& row, std::optional<double> best) const {
   const auto metric = std::ranges::find(row.metrics, figure, &MetricValue::name);
   const auto said = metric == row.metrics.end() ? std::nullopt : metric->lower_is_better;
-  return improves(value(row), best,
-                  lower_is_better.value_or(said.value_or(lower_is_better_for(figure))));
-}
-
-bool Monitor::improves(double value, std::optional<double> best) const {
-  return improves(value, best, lower_is_better.value_or(lower_is_better_for(figure)));
-}
-
-bool Monitor::improves(double value, std::optional<double> best, bool lower) const {
-  if (std::isnan(value)) return false;
+  const bool lower = lower_is_better.value_or(said.value_or(lower_is_better_for(figure)));
+  const double now = value(row);
+  if (std::isnan(now)) return false;
   if (!best) return true;
-  return lower ? value < *best - min_delta : value > *best + min_delta;
+  return lower ? now < *best - min_delta : now > *best + min_delta;
 }
 
 Action SaveBest::before_fit(FitContext& context) {

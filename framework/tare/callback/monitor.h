@@ -24,11 +24,6 @@ struct Monitor {
   /// Whether the column's value in `row` beats `best` by more than min_delta. NaN never does.
   /// Throws as value().
   [[nodiscard]] bool improves(const EpochRow& row, std::optional<double> best) const;
-  /// Whether `value` does, where the column is known by its name alone.
-  [[nodiscard]] bool improves(double value, std::optional<double> best) const;
-
- private:
-  [[nodiscard]] bool improves(double value, std::optional<double> best, bool lower) const;
 };
 
 /// Visits the fields of a Monitor among those of a callback that has one.
