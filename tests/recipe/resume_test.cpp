@@ -52,12 +52,28 @@ class ResumedRun : public ::testing::Test {
     return crashes;
   }
 
+  // Ends a run at allocation `first`, or soon after it where that one is of a save, which survives
+  // it: processors differ in their allocations.
+  static bool crashed(const RecipeOptions& recipe, uint64_t first) {
+    for (uint64_t k = first; k < first + 50; ++k) {
+      memory::host_allocator::fail_at(k);
+      try {
+        (void)run_recipe(recipe, {.overwrite = true});
+      } catch (const OutOfMemory&) {
+        memory::host_allocator::fail_at(0);
+        return true;
+      }
+      memory::host_allocator::fail_at(0);
+    }
+    return false;
+  }
+
   TempDir straight_folder_, folder_;
 };
 
 TEST_F(ResumedRun, RemovesWhatKilledSavesHaveLeftAndNothingElse) {
   const RecipeOptions recipe = resumable(folder_);
-  ASSERT_EQ(run_with_crashes(recipe, {1000}), 1);
+  ASSERT_TRUE(crashed(recipe, 1000));
   const fs::path run = folder_ / "tiny";
   for (const char* name : {"first.partial", "autosave-1.partial", "mine.partial"})
     fs::create_directory(run / name);
@@ -111,7 +127,7 @@ TEST_F(ResumedRun, GoesOnBehindAnInterruptWithOtherThreads) {
 TEST_F(ResumedRun, TakesThePreviousCheckpointWhereTheNewestIsDamaged) {
   (void)run_recipe(resumable(straight_folder_));
   const RecipeOptions recipe = resumable(folder_);
-  ASSERT_EQ(run_with_crashes(recipe, {2000}), 1);
+  ASSERT_TRUE(crashed(recipe, 2000));
   ASSERT_TRUE(fs::exists(folder_ / "tiny/autosave-0") && fs::exists(folder_ / "tiny/autosave-1"));
   const auto newest = newest_checkpoint(folder_ / "tiny", {"autosave-0", "autosave-1"});
   ASSERT_TRUE(newest);
@@ -130,7 +146,7 @@ TEST_F(ResumedRun, TakesThePreviousCheckpointWhereTheNewestIsDamaged) {
 
 TEST_F(ResumedRun, SaysWhatToDoWhereEveryCheckpointIsDamaged) {
   const RecipeOptions recipe = resumable(folder_);
-  ASSERT_EQ(run_with_crashes(recipe, {2000}), 1);
+  ASSERT_TRUE(crashed(recipe, 2000));
   for (const char* name : {"autosave-0", "autosave-1"}) {
     const fs::path weights = folder_ / "tiny" / name / "model.safetensors";
     std::string content = content_of(weights);
