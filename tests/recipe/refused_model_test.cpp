@@ -9,6 +9,7 @@
 #include "recipe/tiny.h"
 #include "tare/base/error.h"
 #include "tare/recipe/plan.h"
+#include "tare/recipe/resolve.h"
 
 namespace tare::testing {
 namespace {
@@ -64,6 +65,25 @@ TEST(RefusedModel, IsNamedWithItsLayerBeforeTheRunMakesAFolder) {
   for (const char* device : {"cpu", "cuda:8GiB"})
     EXPECT_THAT(refusal_of_call([&] { (void)plan_recipe(recipe, {.device = device}); }),
                 HasSubstr(why));
+}
+
+TEST(RefusedModel, IsFoundByTheCheckOfARecipe) {
+  models::add("seven_numbers", [](int64_t classes) { return SevenNumbers(classes); });
+  const TempDir folder;
+  const auto refusal = [](const RecipeOptions& recipe) {
+    RecipeData data;
+    return refusal_of_call([&] { check_run(recipe, data); });
+  };
+  EXPECT_THAT(refusal(one_phase(folder, "seven_numbers")),
+              HasSubstr("model does not take the data, samples of shape [1, 16, 16]"));
+  EXPECT_THAT(refusal(one_phase(folder, "unet")),
+              HasSubstr("with a model of outputs of shape [32, 10, 16, 16]"));
+  RecipeOptions vit = tiny(folder);
+  vit.model = {.name = "vit"};
+  vit.phases.resize(1);
+  EXPECT_EQ(refusal(vit), "accepted");
+  vit.phases[0].size = 40;
+  EXPECT_THAT(refusal(vit), HasSubstr("phases.0.size gives samples of shape [1, 40, 40]"));
 }
 
 TEST(RefusedModel, IsNoneThatTakesWholeBatchesOnly) {

@@ -3,6 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/zeros.h>
+#include <c10/core/GradMode.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -68,7 +69,32 @@ void check_batch_size(const RecipeOptions& recipe, size_t phase, const DataFacts
            "auto, or at most " + std::to_string(batch), std::to_string(*micro_batch));
 }
 
-/// Whether loss and metrics take the targets of the data, tried with outputs of zeros.
+/// Refuses a loss or a metric that does not take the target with outputs of zeros of this shape.
+/// `outputs` describes them for the message.
+void try_figures(const RecipeOptions& recipe, at::IntArrayRef shape, const at::Tensor& target,
+                 const std::string& outputs) {
+  const at::Tensor output = at::zeros(shape, at::TensorOptions(c10::kCPU));
+  const auto attempt = [&](const std::string& path, const auto& call) {
+    try {
+      call();
+    } catch (const Error& error) {
+      const auto* option = dynamic_cast<const ConfigError*>(&error);
+      if (option && !option->field().empty())
+        refuse(recipe, path + "." + option->field(), option->problem(), option->allowed(),
+               option->got());
+      refuse(
+          recipe, path,
+          "does not take the targets of the data with a model of " + outputs + ": " + error.what(),
+          "a loss or metric for such targets, or another model.classes", "");
+    }
+  };
+  attempt("loss", [&] { check_batch(resolve(recipe.learner.loss), output, target); });
+  for (size_t i = 0; i < recipe.learner.metrics.size(); ++i)
+    attempt("metrics." + std::to_string(i),
+            [&] { MetricState(recipe.learner.metrics[i]).update(output, target); });
+}
+
+/// Whether loss and metrics take the targets of the data, before there is a model.
 void check_targets(const RecipeOptions& recipe, size_t phase, const Splits& data, int64_t classes) {
   const std::vector<int64_t> first{0};
   const Batch sample = data.train->get({.indices = first});
@@ -83,25 +109,8 @@ void check_targets(const RecipeOptions& recipe, size_t phase, const Splits& data
   // Values have the shape of the outputs; class labels lack their second dimension.
   const int64_t common = std::min<int64_t>(target.is_floating_point() ? 2 : 1, target.dim());
   shape.insert(shape.end(), target.sizes().begin() + common, target.sizes().end());
-  const at::Tensor output = at::zeros(shape);
-  const auto attempt = [&](const std::string& path, const auto& call) {
-    try {
-      call();
-    } catch (const Error& error) {
-      const auto* option = dynamic_cast<const ConfigError*>(&error);
-      if (option && !option->field().empty())
-        refuse(recipe, path + "." + option->field(), option->problem(), option->allowed(),
-               option->got());
-      refuse(recipe, path,
-             "does not take the targets of the data with a model of " + std::to_string(classes) +
-                 (classes == 1 ? " output: " : " outputs: ") + error.what(),
-             "a loss or metric for such targets, or another model.classes", "");
-    }
-  };
-  attempt("loss", [&] { check_batch(resolve(recipe.learner.loss), output, target); });
-  for (size_t i = 0; i < recipe.learner.metrics.size(); ++i)
-    attempt("metrics." + std::to_string(i),
-            [&] { MetricState(recipe.learner.metrics[i]).update(output, target); });
+  try_figures(recipe, shape, target,
+              std::to_string(classes) + (classes == 1 ? " output" : " outputs"));
 }
 
 /// Refuses `export` if a bundle cannot describe the data of the last phase.
@@ -351,6 +360,53 @@ void check_model(const RecipeOptions& recipe, const DataFacts& data, Model& mode
     at_value(recipe, "frozen_weights", [&] { model.hold_frozen(true); });  // nothing is frozen yet
   model.set_recompute({});
   model.set_offload({});
+}
+
+namespace {
+
+/// Returns the batch of one sample, which is on the meta device, with so many samples.
+Batch widened(const Batch& sample, int64_t samples) {
+  Batch batch = sample;
+  for (auto* list : {&batch.inputs, &batch.targets})
+    for (auto& [name, tensor] : *list) {
+      std::vector<int64_t> sizes = tensor.sizes().vec();
+      sizes[0] = samples;
+      tensor = tensor.new_empty(sizes);
+    }
+  return batch;
+}
+
+}  // namespace
+
+void check_forward(const RecipeOptions& recipe, size_t phase, const DataFacts& data, Model& model) {
+  if (data.sample.inputs.empty()) return;
+  const PhaseOptions& options = recipe.phases[phase];
+  const int64_t samples = micro_batch_of(recipe, options).value_or(batch_of(recipe, options, data));
+  const Batch batch = widened(data.sample, samples);
+  const auto refuse_data = [&](const std::string& why) {
+    const bool resized = options.size > 0;
+    refuse(recipe, resized ? path_of("size", true, phase) : "model",
+           (resized ? "gives samples of shape " : "does not take the data, samples of shape ") +
+               c10::str(at::IntArrayRef(data.sample_shape)) +
+               (resized ? ", which the model does not take: " : ": ") + why,
+           resized ? "another size, or another model" : "a model for such data",
+           resized ? std::to_string(options.size) : recipe.model.name);
+  };
+  const c10::AutoGradMode no_grad(false);
+  const EvaluationScope evaluation(model);
+  Outputs outputs;
+  try {
+    outputs = model.forward(batch);
+  } catch (const ShapeError& error) {
+    refuse_data(error.what());
+  } catch (const c10::Error& error) {
+    refuse_data(printable(error.what_without_backtrace(), 400));
+  }
+  if (outputs.size() != 1 || batch.targets.size() != 1) return;
+  const at::Tensor& target = batch.target();
+  const auto on_host = at::TensorOptions(target.scalar_type()).device(c10::kCPU);
+  try_figures(recipe, outputs.front().sizes(), at::zeros(target.sizes(), on_host),
+              "outputs of shape " + c10::str(outputs.front().sizes()));
 }
 
 int64_t classes_of(const RecipeOptions& recipe, const DataFacts& data) {

@@ -80,6 +80,10 @@ void make_for(const RecipeOptions& recipe, const DataFacts& data,
 /// keeping its activations.
 void check_model(const RecipeOptions& recipe, const DataFacts& data, Model& model);
 
+/// Throws ConfigError for a model on the meta device that does not take the batches of phase number
+/// `phase`, and for a loss or metric that does not take its output with their target.
+void check_forward(const RecipeOptions& recipe, size_t phase, const DataFacts& data, Model& model);
+
 /// Throws ConfigError where a batch norm would get a single sample in phase number `phase`, because
 /// of its batch or because `drop_last: false` keeps the epoch's last one. Asks only then whether
 /// the model `refuses` it.

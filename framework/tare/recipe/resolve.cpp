@@ -107,9 +107,11 @@ void check_run(const RecipeOptions& recipe, RecipeData& data) {
     std::optional<Model> model;
     make_for(run, resolved.facts, [&] { model.emplace(models::make(run.model.name, options)); });
     check_model(run, resolved.facts, *model);
-    for (size_t i = 0; i < run.phases.size(); ++i)
+    for (size_t i = 0; i < run.phases.size(); ++i) {
       check_batches(run, i, resolved.phases[i],
                     [&] { return refuses_one_of(resolved.phases[i], *model); });
+      check_forward(run, i, resolved.phases[i], *model);
+    }
   } catch (const plan::NotPlannable& error) {
     log::debug("the model is not checked: " + std::string(error.what()));
   }
