@@ -130,7 +130,11 @@ TEST(StopFile, EndsTheFitWhenTheFileIsThereAndLeavesIt) {
   EXPECT_EQ(absolute.after_batch(c), Action::proceed);
   std::ofstream(folder / "elsewhere") << "";
   EXPECT_EQ(absolute.after_batch(c), Action::stop_fit);
-  EXPECT_THAT(stop.facts().files, IsEmpty());
+  EXPECT_THAT(stop.facts().files, ElementsAre("stop"));
+  EXPECT_THAT(absolute.facts().files, IsEmpty());
+  std::filesystem::create_directory(folder / "folder");
+  StopFile of_folder({.file = "folder"});
+  EXPECT_THROW(of_folder.before_fit(c), ConfigError);
 }
 
 }  // namespace

@@ -141,10 +141,10 @@ std::vector<Mistake> mistakes_in_names() {
              {"bad.yaml:1:9: 'bad.yaml' is a sweep", "`tare sweep plan bad.yaml` plans its runs"}),
       recipe(
           "ExportOverTheReport", changed("export: tiny.tare", "export: report.json"),
-          {"bad.yaml:8:9: export would be written to 'report.json' in the run's folder, which is "
+          {"bad.yaml:8:9: export would be 'report.json' in the run's folder, which is "
            "a file of the run itself"}),
       recipe("SaveOverAnAutosave", changed("epochs: 1", "save: autosave-0"),
-             {"bad.yaml:7:24: phases.0.save would be written to 'autosave-0'"}),
+             {"bad.yaml:7:24: phases.0.save would be 'autosave-0'"}),
       recipe("LoadsWhatNoPhaseSaved", changed("epochs: 1", "load: best"),
              {"bad.yaml:7:24: phases.0.load is saved by no earlier phase", "got best"}),
       recipe("TwoPhasesOfOneName",

@@ -57,10 +57,10 @@ TEST(SweepValues, AWrongValueIsReportedAtItsPlace) {
               HasSubstr("w.yaml:2:9: recipe is not there, got gone.yaml"));
   // Files that the sweep itself writes to the folder of a run.
   EXPECT_THAT(message("w.yaml", head + "set: {export: loss.svg}\nparameters: {batch: [8]}\n"),
-              HasSubstr("w.yaml:3:15: set.export would be written to 'loss.svg'"));
+              HasSubstr("w.yaml:3:15: set.export would be 'loss.svg'"));
   EXPECT_THAT(
       message("w.yaml", head + "parameters: {phases.0.save: [a, accuracy.png]}\n"),
-      HasSubstr("w.yaml:3:33: parameters.phases.0.save.1 would be written to 'accuracy.png"));
+      HasSubstr("w.yaml:3:33: parameters.phases.0.save.1 would be 'accuracy.png"));
   EXPECT_THAT(message("w.yaml", head + "parameters: {export: [w.log, w12_x.err]}\n"),
               HasSubstr("w.yaml:3:30: parameters.export.1 would be written to 'w12_x.err'"));
   // An option of what the recipe names: the error is about all of its options.

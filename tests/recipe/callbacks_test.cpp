@@ -10,6 +10,8 @@
 #include "tare/base/error.h"
 #include "tare/base/io.h"
 #include "tare/callback/registry.h"
+#include "tare/inference/bundle.h"
+#include "tare/recipe/export.h"
 #include "tare/recipe/plan.h"
 #include "tare/train/interrupt.h"
 
@@ -105,13 +107,14 @@ TEST_F(RecipeCallbacks, AreRefusedBeforeAnyWorkAtTheirPlace) {
             HasSubstr("callbacks.0.early_stopping")));
   EXPECT_THAT(with("[csv_log, csv_log]"), HasSubstr("callbacks.1.csv_log is given twice"));
   EXPECT_THAT(with("[{csv_log: {file: report.json}}]"),
-              AllOf(HasSubstr("callbacks.0.csv_log would be written to 'report.json'"),
+              AllOf(HasSubstr("callbacks.0.csv_log.file would be 'report.json'"),
                     HasSubstr("a file of the run itself")));
-  EXPECT_THAT(with("[{csv_log: {file: ../x.csv}}]"), HasSubstr("callbacks.0.csv_log"));
+  EXPECT_THAT(with("[{csv_log: {file: ../x.csv}}]"),
+              HasSubstr("callbacks.0.csv_log.file must be a plain"));
   EXPECT_THAT(with("{early_stopping: {}}"), HasSubstr("callbacks must be a list"));
   EXPECT_THAT(refusal("phases: [{callbacks: [save_best]}, {callbacks: [save_best]}]\n"),
-              AllOf(HasSubstr("phases.1.callbacks.0.save_best would be written to 'best'"),
-                    HasSubstr("written by the callback save_best:best")));
+              AllOf(HasSubstr("phases.1.callbacks.0.save_best.checkpoint would be 'best'"),
+                    HasSubstr("a file of the callback save_best:best")));
   EXPECT_EQ(with("[memory_log, {early_stopping: {monitor: peak_mib, lower_is_better: true}}]"),
             "accepted");
 }
@@ -203,6 +206,46 @@ TEST_F(RecipeCallbacks, AveragesAreExportedAndPlannedToTheByte) {
     EXPECT_EQ(report.valid->loss, report.phases[0].epochs.back().valid_loss)
         << list << ": the exported weights are those that validated";
   }
+}
+
+// What a run would end with, had it restored the checkpoint.
+TEST_F(RecipeCallbacks, ExportOfACheckpointHasTheAveragesAndTheirFigures) {
+  const std::string phases = "phases: [{epochs: 2, lr: 1.0e-2}]\nexport: end.tare\n";
+  const RunReport report = run_recipe(
+      recipe("callbacks: [{ema: {decay: 0.9}}, {save_best: {monitor: train_loss}}]\n" + phases));
+  const auto made = export_bundle(report.folder / "best", report.folder / "made.tare");
+  const Bundle best = open_bundle(made.bundle), end = open_bundle(report.folder / "end.tare");
+  EXPECT_EQ(best.manifest().metrics, end.manifest().metrics);
+  EXPECT_FALSE(best.manifest().metrics.empty());
+  for (const auto& [name, tensor] : end.tensors())
+    EXPECT_TRUE(tensor.equal(best.file().tensor(name))) << name;
+}
+
+TEST_F(RecipeCallbacks, ABundleHasNoFiguresOfWeightsThatItLacks) {
+  const RunReport report =
+      run_recipe(recipe("callbacks: [{ema: {decay: 0.9, restore: false}}, save_best]\n"
+                        "phases: [{epochs: 2, lr: 1.0e-2, save: last}]\nexport: end.tare\n"));
+  EXPECT_TRUE(open_bundle(report.folder / "end.tare").manifest().metrics.empty());
+  for (const char* name : {"best", "last"}) {
+    const auto made = export_bundle(report.folder / name, report.folder / "made.tare");
+    EXPECT_TRUE(open_bundle(made.bundle).manifest().metrics.empty()) << name;
+  }
+}
+
+TEST_F(RecipeCallbacks, AStopFileIsNoFileOfTheRunAndNoFolder) {
+  const auto with = [&](const std::string& file) {
+    return refusal("callbacks: [{stop_file: {file: " + file + "}}]\nphases: [{epochs: 1}]\n");
+  };
+  EXPECT_THAT(with("report.json"), HasSubstr("callbacks.0.stop_file.file would be 'report.json'"));
+  for (const char* none : {"''", ".", "..", "stop/", "a/.."})
+    EXPECT_THAT(with(none), HasSubstr("callbacks.0.stop_file.file names no file")) << none;
+  EXPECT_THAT(with(fs::temp_directory_path().string()), HasSubstr("names a folder"));
+  EXPECT_EQ(with("../stop"), "accepted");
+}
+
+TEST_F(RecipeCallbacks, GradientsOfAStepAreNotThereToReadWithStepInBackward) {
+  EXPECT_THAT(refusal("step_in_backward: true\nphases: [{callbacks: [gradient_norm]}]\n"),
+              HasSubstr("phases.0.callbacks.0.gradient_norm needs the gradients of a whole step"));
 }
 
 TEST_F(RecipeCallbacks, ASecondCallbackThatAveragesIsRefused) {

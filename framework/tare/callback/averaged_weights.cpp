@@ -106,8 +106,8 @@ void AveragedWeights::give_to(Model& model) {
     model.parameters()[index].tensor.detach().copy_(average);
 }
 
-void AveragedWeights::lend_weights(Model& model) {
-  if (!is_ready()) return;
+bool AveragedWeights::lend_weights(Model& model) {
+  if (!is_ready()) return false;
   const c10::NoGradGuard no_grad;
   std::vector<at::Tensor> lent, originals;
   for (const auto& [index, average] : averages_) {
@@ -118,6 +118,7 @@ void AveragedWeights::lend_weights(Model& model) {
   originals_ = std::move(originals);
   for (size_t i = 0; i < averages_.size(); ++i)
     at::Tensor(model.parameters()[averages_[i].parameter].tensor).set_data(lent[i]);
+  return true;
 }
 
 void AveragedWeights::return_weights(Model& model) noexcept {

@@ -48,10 +48,12 @@ class AveragedWeights : public Callback {
  public:
   Action before_fit(FitContext& context) override;
   Action after_fit(FitContext& context) override;
-  void lend_weights(Model& model) override;
+  bool lend_weights(Model& model) override;
   void return_weights(Model& model) noexcept override;
   void after_restore(Model& model, const std::vector<NamedTensor>& tensors) override;
-  [[nodiscard]] CallbackFacts facts() const override { return {.lends_weights = true}; }
+  [[nodiscard]] CallbackFacts facts() const override {
+    return {.lends_weights = true, .keeps_lent = restore_};
+  }
   void purge() override;
   void account(Ledger& ledger) const override;
   [[nodiscard]] std::string state() const override;

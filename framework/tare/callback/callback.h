@@ -104,13 +104,16 @@ struct FitContext {
 struct CallbackFacts {
   std::vector<std::string> watched{};  ///< columns of the epochs table that it reads
   std::vector<std::string> columns{};  ///< columns that it adds to the epochs table
-  std::vector<std::string> files{};    ///< files and checkpoints that it writes, by name
+  /// Names in the run's folder: of files and checkpoints that it writes or waits for.
+  std::vector<std::string> files{};
   /// Beginnings of the names of checkpoints that it writes, which end in EpochRow::epoch: "epoch-"
   /// for "epoch-1", "epoch-2" ...
   std::vector<std::string> prefixes{};
-  bool saves_epochs = false;   ///< it may save a checkpoint after an epoch, which a plan counts
-  bool saves_steps = false;    ///< it may save one after any step, which a plan counts
+  bool saves_epochs = false;     ///< it may save a checkpoint after an epoch, which a plan counts
+  bool saves_steps = false;      ///< it may save one after any step, which a plan counts
+  bool needs_gradients = false;  ///< of a whole step, which step_in_backward never has
   bool lends_weights = false;  ///< it overrides lend_weights(); a fit has one such callback at most
+  bool keeps_lent = false;     ///< a whole fit ends with the weights that it lent, in the model
   int64_t bytes_on_card = 0;   ///< of a tensor that it keeps on a card in a fit; a plan counts them
 };
 
@@ -176,9 +179,9 @@ class Callback {
   /// Returns what the callback needs and adds; called before the fit.
   [[nodiscard]] virtual CallbackFacts facts() const { return {}; }
   /// Puts weights into the model that an epoch is validated with, in place of those that are
-  /// trained; the storages of the model's parameters may be exchanged. After an exception nothing
-  /// is changed.
-  virtual void lend_weights(Model&) {}
+  /// trained; the storages of the model's parameters may be exchanged. Returns whether the model
+  /// has other weights now. After an exception nothing is changed.
+  virtual bool lend_weights(Model&) { return false; }
   /// Puts back the weights that the model had before lend_weights(), also where the validation
   /// throws. Allocates nothing on the device.
   virtual void return_weights(Model&) noexcept {}

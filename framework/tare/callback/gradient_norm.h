@@ -24,7 +24,7 @@ class GradientNorm final : public Callback {
   Action after_epoch(FitContext& context) override;
   Action after_fit(FitContext& context) override;
   [[nodiscard]] CallbackFacts facts() const override {
-    return {.columns = {"grad_norm_mean", "grad_norm_max"}};
+    return {.columns = {"grad_norm_mean", "grad_norm_max"}, .needs_gradients = true};
   }
   [[nodiscard]] CallbackPtr planned() const override;
   void purge() override;

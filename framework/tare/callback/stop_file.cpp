@@ -8,8 +8,30 @@
 #include "tare/callback/registry.h"
 
 namespace tare {
+namespace {
 
-Action StopFile::before_fit(FitContext&) {
+[[noreturn]] void refuse_folder(const std::filesystem::path& path) {
+  throw ConfigError("stop_file", "file", "names a folder", "the path of a file",
+                    printable(path.string()));
+}
+
+}  // namespace
+
+StopFile::StopFile(StopFileOptions options) : file_(options.file.lexically_normal()) {
+  if (!file_.has_filename() || file_ == "." || file_.filename() == "..")
+    throw ConfigError("stop_file", "file", "names no file", "the path of a file",
+                      printable(options.file.string()));
+  if (file_.is_absolute() && std::filesystem::is_directory(file_)) refuse_folder(file_);
+}
+
+CallbackFacts StopFile::facts() const {
+  if (file_.has_parent_path()) return {};  // not directly in the run's folder
+  return {.files = {file_.string()}};
+}
+
+Action StopFile::before_fit(FitContext& context) {
+  const auto path = context.learner.folder() / file_;
+  if (std::filesystem::is_directory(path)) refuse_folder(path);
   stopped_ = false;
   return Action::proceed;
 }

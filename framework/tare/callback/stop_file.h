@@ -11,7 +11,8 @@ namespace tare {
 
 /// Configures StopFile.
 struct StopFileOptions {
-  std::filesystem::path file = "stop";  ///< relative paths are below the Learner's folder
+  std::filesystem::path file =
+      "stop";  ///< no folder; a relative path is below the Learner's folder
 };
 void visit_fields(auto& visit, StopFileOptions& o) { visit("file", o.file); }
 
@@ -20,11 +21,13 @@ void visit_fields(auto& visit, StopFileOptions& o) { visit("file", o.file); }
 /// callback ends after its first step; whoever made the file removes it.
 class StopFile final : public Callback {
  public:
-  /// Takes the options, see StopFileOptions.
-  explicit StopFile(StopFileOptions options = {}) : file_(std::move(options.file)) {}
+  /// Throws ConfigError for a path that ends in no file name, or that names a folder.
+  explicit StopFile(StopFileOptions options = {});
   [[nodiscard]] std::string name() const override { return "stop_file:" + file_.string(); }
+  /// Throws ConfigError where a folder has the name.
   Action before_fit(FitContext& context) override;
   Action after_batch(FitContext& context) override;
+  [[nodiscard]] CallbackFacts facts() const override;
 
  private:
   std::filesystem::path file_;

@@ -187,6 +187,7 @@ void Learner::restore_weights(const std::string& name) {
   load_stored(p.model, loaded.model, /*strict=*/true, "learner.restore_weights", path);
   if (const EpochRow* row = row_of_weights(state.history, state.restored_epoch))
     p.restored_epoch = row->epoch;
+  p.lent_figures = state.lent_figures;
   if (p.loop) p.loop->restored(state.callbacks);
 }
 

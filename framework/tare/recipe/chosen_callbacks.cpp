@@ -25,7 +25,8 @@ ChosenCallback made(const RecipeOptions& recipe, const CallbackChoice& choice,
                     const std::string& place) {
   const auto& registry = callbacks::registry();
   try {
-    return {registry.make(registry.complete(choice)), place + '.' + choice.name};
+    const config::Choice complete = registry.complete(choice);
+    return {registry.make(complete), place + '.' + choice.name, complete.options};
   } catch (const ConfigError& error) {
     throw error.within(place, recipe.file.place(place + '.' + error.field()));
   }
@@ -40,14 +41,18 @@ class Walk {
   }
 
   void check(const std::vector<ChosenCallback>& list) {
-    for (const auto& [callback, path] : list) {
+    for (const ChosenCallback& one : list) {
+      const auto& [callback, path, options] = one;
       if (!names_.insert(callback->name()).second)
         refuse(recipe_, path, "is given twice for one fit", "once", callback->name());
       const CallbackFacts facts = callback->facts();
+      if (facts.needs_gradients && recipe_.learner.step_in_backward)
+        refuse(recipe_, path, "needs the gradients of a whole step, which step_in_backward frees",
+               "step_in_backward: false, or no such callback", callback->name());
       for (const auto& figure : facts.watched) check_column(path, figure);
       columns_.insert(columns_.end(), facts.columns.begin(), facts.columns.end());
       for (const auto* names : {&facts.files, &facts.prefixes})
-        for (const auto& file : *names) check_file(path, file);
+        for (const auto& file : *names) check_file(one.place_of(file), file);
       if (facts.lends_weights && !std::exchange(lender_, callback->name()).empty())
         refuse(recipe_, path, "is the second callback that puts weights into the validation",
                "one for one fit", callback->name());
@@ -79,6 +84,12 @@ class Walk {
 
 }  // namespace
 
+std::string ChosenCallback::place_of(const std::string& value) const {
+  const auto has_it = [&](const config::Entry& option) { return option.value.text == value; };
+  const auto found = std::ranges::find_if(options.entries, has_it);
+  return found == options.entries.end() ? path : path + '.' + found->key;
+}
+
 std::vector<ChosenCallback> make_callbacks(const RecipeOptions& recipe,
                                            std::optional<size_t> phase) {
   const auto& choices = phase ? recipe.phases[*phase].callbacks : recipe.callbacks;
@@ -104,7 +115,7 @@ void check_callbacks(const RecipeOptions& recipe, size_t phase, const DataFacts&
     return std::ranges::find(metrics, name) != metrics.end();
   };
   for (const auto& of : {std::optional<size_t>(), std::optional(phase)})
-    for (const auto& [callback, path] : make_callbacks(recipe, of))
+    for (const auto& [callback, path, options] : make_callbacks(recipe, of))
       for (const auto& figure : callback->facts().watched) {
         const std::string metric = metric_of(figure);
         const bool of_a_target = !is_metric(figure) && is_metric(metric);

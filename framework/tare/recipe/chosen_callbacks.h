@@ -14,7 +14,10 @@ namespace tare {
 /// Holds a callback that a recipe names.
 struct ChosenCallback {
   CallbackPtr callback{};
-  std::string path{};  ///< its place in the recipe: "phases.0.callbacks.1.save_best"
+  std::string path{};      ///< its place in the recipe: "phases.0.callbacks.1.save_best"
+  config::Node options{};  ///< all of them
+  /// Returns the place of the option that has this value, "callbacks.0.csv_log.file"; else `path`.
+  [[nodiscard]] std::string place_of(const std::string& value) const;
 };
 
 /// Makes the callbacks of the recipe or, with `phase`, those of that phase. Throws ConfigError,

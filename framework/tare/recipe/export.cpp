@@ -15,6 +15,7 @@
 #include "tare/metric/loss.h"
 #include "tare/model/fp8.h"
 #include "tare/model/stored.h"
+#include "tare/recipe/chosen_callbacks.h"
 #include "tare/recipe/file_names.h"
 #include "tare/recipe/phase_data.h"
 #include "tare/recipe/position.h"
@@ -79,6 +80,28 @@ Model model_of(const RecipeOptions& recipe, const DataFacts& facts,
   return model;
 }
 
+// What the run would end with, had a callback restored this checkpoint: of a callback that keeps
+// the weights that it lends, these. Sets `state.lent_figures` as the Learner would.
+void restore_lent(const RecipeOptions& recipe, size_t phase, checkpoint::Loaded& loaded,
+                  TrainState& state, Model& model, const fs::path& path) {
+  auto chosen = make_callbacks(recipe);
+  for (auto& one : make_callbacks(recipe, phase)) chosen.push_back(std::move(one));
+  for (const auto& [callback, place, options] : chosen) {
+    const auto saved = std::ranges::find(state.callbacks, callback->name(), &CallbackState::name);
+    if (!callback->facts().keeps_lent || saved == state.callbacks.end() || saved->tensors.empty())
+      continue;
+    loaded.model = dequantised(loaded.model, kExport, path);
+    load_stored(model, loaded.model, /*strict=*/true, kExport, path);
+    callback->after_restore(model, saved->tensors);
+    const auto restored = stored_state(model);
+    for (auto& [name, tensor] : loaded.model) {
+      const auto found = std::ranges::find(restored, name, &NamedTensor::name);
+      if (found != restored.end()) tensor = found->tensor.to(tensor.scalar_type());
+    }
+    state.lent_figures = false;
+  }
+}
+
 BundleExport write(const fs::path& from, const fs::path& to, const BundleManifest& manifest,
                    const std::vector<NamedTensor>& tensors, std::string phase) {
   write_bundle(to, manifest, tensors);
@@ -112,18 +135,17 @@ std::vector<NamedTensor> tensors_of(const checkpoint::Loaded& loaded, const Mode
 
 BundleExport from_checkpoint(const RecipeOptions& recipe, const fs::path& path, const fs::path& to,
                              const std::optional<std::string>& weights) {
-  const auto loaded = checkpoint::load(path, {.with_optimizer = false});
-  const TrainState state = train_state_from(loaded.state, loaded.extra, path);
+  auto loaded = checkpoint::load(path, {.with_optimizer = false});
+  TrainState state = train_state_from(loaded.state, loaded.extra, path);
   const size_t phase = phase_of(recipe, path.filename().string(), state);
   RecipeData data;
-  const Model model = model_of(recipe, open_data(recipe, data).facts, loaded, path);
-  BundleManifest manifest{
-      .model = *model.spec(),
-      .transforms = {},
-      .metrics = bundle_metrics(row_of_weights(state.history, state.restored_epoch),
-                                recipe.learner.metrics),
-      .activation = resolve(recipe.learner.loss).activation_name,
-      .loss = losses::text_of(recipe.learner.loss)};
+  Model model = model_of(recipe, open_data(recipe, data).facts, loaded, path);
+  restore_lent(recipe, phase, loaded, state, model, path);
+  BundleManifest manifest{.model = *model.spec(),
+                          .transforms = {},
+                          .metrics = bundle_metrics(row_of_figures(state), recipe.learner.metrics),
+                          .activation = resolve(recipe.learner.loss).activation_name,
+                          .loss = losses::text_of(recipe.learner.loss)};
   // The checkpoint describes the data of all phases as they were before the size of the phase.
   const OpenData& read =
       recipe.phases[phase].data ? open_data(recipe, phase, data) : open_data(recipe, data);

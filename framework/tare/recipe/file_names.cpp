@@ -40,10 +40,10 @@ class Names {
     for (const char* suffix : kSuffixes) {
       const auto [found, is_new] = owners_.emplace(file.name + suffix, file.owner);
       if (is_new) continue;
-      throw ConfigError(recipe_.file.place(file.key), file.key,
-                        "would be written to '" + file.name + suffix +
-                            "' in the run's folder, which is " + found->second,
-                        "another name", file.name);
+      throw ConfigError(
+          recipe_.file.place(file.key), file.key,
+          "would be '" + file.name + suffix + "' in the run's folder, which is " + found->second,
+          "another name", file.name);
     }
     const std::string suffix(io::leftover_suffix(file.name));
     if (!suffix.empty())
@@ -95,13 +95,13 @@ int64_t most_epochs(const RecipeOptions& recipe) {
 /// `epochs`: of all phases together, by which checkpoints of epochs are numbered.
 void add_callbacks(const std::vector<ChosenCallback>& callbacks, int64_t epochs,
                    std::vector<NamedFile>& files) {
-  for (const auto& [callback, path] : callbacks) {
-    const CallbackFacts facts = callback->facts();
-    const std::string owner = "written by the callback " + callback->name();
-    for (const auto& file : facts.files) files.push_back({file, path, owner});
+  for (const ChosenCallback& one : callbacks) {
+    const CallbackFacts facts = one.callback->facts();
+    const std::string owner = "a file of the callback " + one.callback->name();
+    for (const auto& file : facts.files) files.push_back({file, one.place_of(file), owner});
     for (const auto& prefix : facts.prefixes)
       for (int64_t i = 1; i <= epochs; ++i)
-        files.push_back({prefix + std::to_string(i), path, owner});
+        files.push_back({prefix + std::to_string(i), one.path, owner});
   }
 }
 

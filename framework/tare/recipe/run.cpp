@@ -314,8 +314,9 @@ class Runner {
   /// Returns the callbacks that the recipe names; in a dry run only those that write nothing.
   [[nodiscard]] std::vector<CallbackPtr> chosen_callbacks(std::optional<size_t> phase) const {
     std::vector<CallbackPtr> all;
-    for (auto& [callback, path] : make_callbacks(recipe_, phase))
-      if (!options_.dry_run || !writes(callback->facts())) all.push_back(std::move(callback));
+    for (auto& chosen : make_callbacks(recipe_, phase))
+      if (!options_.dry_run || !writes(chosen.callback->facts()))
+        all.push_back(std::move(chosen.callback));
     return all;
   }
 

@@ -163,6 +163,8 @@ void FitLoop::run_epochs() {
   }
   context_.interrupted = interrupted_;
   notify(callbacks_, &Callback::after_fit, context_);
+  for (const auto& callback : callbacks_)
+    if (!interrupted_ && callback->facts().keeps_lent) state_.lent_figures = false;
 }
 
 void FitLoop::train_epoch() {
@@ -271,11 +273,12 @@ void FitLoop::validate_epoch() {
   LearnerState& p = state_;
   FitContext& c = context_;
   c.row.valid_loss = std::numeric_limits<double>::quiet_NaN();
+  p.lent_figures = false;
   if (!p.data.valid || !allows(&Callback::before_validate, Action::skip)) return;
   const auto started = Clock::now();
   const Evaluation result = [&] {
     LentWeights weights(callbacks_, p.model);
-    weights.lend();
+    p.lent_figures = weights.lend();
     return p.evaluate(p.data.valid, validation_,
                       [&](MicroBatchChange change) { report(std::move(change)); });
   }();

@@ -67,6 +67,7 @@ struct LearnerState {
   double made_with_rate = 0;  ///< learning rate of the new optimizer, before any schedule
   std::vector<EpochRow> history;
   int64_t restored_epoch = 0;  // see TrainState
+  bool lent_figures = false;   // see TrainState
   int64_t epochs_done = 0;     ///< over the Learner's life; numbers the rows, seeds sample order
   int64_t saves = 0;           ///< checkpoints written, over the Learner's life
   bool checked_batch = false;  ///< the first batch's target was checked against the output

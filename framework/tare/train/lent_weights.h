@@ -19,10 +19,13 @@ class LentWeights {
   LentWeights(const LentWeights&) = delete;
   LentWeights& operator=(const LentWeights&) = delete;
 
-  /// Lets the callbacks put theirs into the model. Throws what they throw; those before have then
-  /// lent theirs.
-  void lend() {
-    for (; lent_ < callbacks_.size(); ++lent_) callbacks_[lent_]->lend_weights(model_);
+  /// Lets the callbacks put theirs into the model, and returns whether one did. Throws what they
+  /// throw; those before have then lent theirs.
+  bool lend() {
+    bool any = false;
+    for (; lent_ < callbacks_.size(); ++lent_)
+      any = callbacks_[lent_]->lend_weights(model_) || any;
+    return any;
   }
 
  private:

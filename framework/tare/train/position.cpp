@@ -23,7 +23,8 @@ TrainState LearnerState::train_state() const {
   TrainState state{.epochs_done = epochs_done,
                    .saves = saves + 1,
                    .history = history,
-                   .restored_epoch = restored_epoch};
+                   .restored_epoch = restored_epoch,
+                   .lent_figures = lent_figures};
   state.micro_batches = sizes.found();
   state.scaler = scaler;
   if (const auto described = described_data()) state.data = text_of(*described);
@@ -43,6 +44,7 @@ void LearnerState::set_progress(TrainState state) {
   saves = state.saves;
   history = std::move(state.history);
   restored_epoch = state.restored_epoch;
+  lent_figures = state.lent_figures;
   sizes.clear();
   sizes.add(state.micro_batches);
   if (scaler) scaler = state.scaler.value_or(GradScaler{});

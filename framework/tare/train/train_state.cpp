@@ -381,11 +381,17 @@ const EpochRow* row_of_weights(const std::vector<EpochRow>& history, int64_t res
   return restored != history.end() ? &*restored : &history.back();
 }
 
+const EpochRow* row_of_figures(const TrainState& state) {
+  if (state.lent_figures || (state.plan && state.plan->batch > 0)) return nullptr;
+  return row_of_weights(state.history, state.restored_epoch);
+}
+
 StoredState stored(const TrainState& state) {
   StoredState result;
   json value{{"epochs_done", state.epochs_done},
              {"saves", state.saves},
              {"restored_epoch", state.restored_epoch},
+             {"lent_figures", state.lent_figures},
              {"history", store_rows(state.history, kHistory, result.tensors)},
              {"micro_batches", json::array()},
              {"callbacks", json::array()}};
@@ -444,6 +450,8 @@ TrainState train_state_from(const std::string& text, const std::vector<NamedTens
   state.history = rows_from({reader, tensors}, "history", kHistory);
   if (reader.has("restored_epoch"))  // not in older checkpoints
     state.restored_epoch = reader.count("restored_epoch");
+  if (reader.has("lent_figures"))  // not in older checkpoints
+    state.lent_figures = reader.flag("lent_figures");
   if (reader.has("micro_batches"))  // not in older checkpoints
     for (const auto& item : reader.list("micro_batches")) {
       state.micro_batches.push_back({item.text("key"), item.count("size")});

@@ -107,6 +107,8 @@ struct TrainState {
   /// EpochRow::epoch of the weights, where a callback restored those of an earlier epoch; 0: the
   /// weights are those after the last one.
   int64_t restored_epoch = 0;
+  /// The last validation saw weights that a callback lent, and the model does not have them.
+  bool lent_figures = false;
   std::vector<adapt::FoundSize> micro_batches{};  ///< that memory allowed
   std::optional<GradScaler> scaler{};             ///< of fp16
   std::optional<FitPlan> plan{};                  ///< of an unfinished fit
@@ -120,6 +122,9 @@ struct TrainState {
 /// `restored_epoch`: see TrainState.
 [[nodiscard]] const EpochRow* row_of_weights(const std::vector<EpochRow>& history,
                                              int64_t restored_epoch);
+/// Returns the row of `state.history` whose figures are of the weights themselves; nullptr: there
+/// is no whole epoch, an epoch was under way, or its figures are of weights that a callback lent.
+[[nodiscard]] const EpochRow* row_of_figures(const TrainState& state);
 
 /// Describes a checkpoint, as newest_checkpoint() reads it.
 struct CheckpointInfo {
