@@ -50,8 +50,8 @@ if(TARGET tare)
       file(MAKE_DIRECTORY \"\${share}/\${folder}\")
       execute_process(COMMAND \"\${tare}\" completion \${shell} OUTPUT_FILE \"\${share}/\${file}\"
                       COMMAND_ERROR_IS_FATAL ANY)
-    endforeach()")
-  install(DIRECTORY "${pages}/" DESTINATION share)
+    endforeach()" COMPONENT programs)
+  install(DIRECTORY "${pages}/" DESTINATION share COMPONENT programs)
 endif()
 
 install(TARGETS ${libraries} EXPORT tare ARCHIVE DESTINATION ${TARE_INSTALL_LIBDIR})
@@ -60,14 +60,14 @@ install(DIRECTORY "${tare_SOURCE_DIR}/framework/tare" DESTINATION include
         FILES_MATCHING PATTERN "*.h" PATTERN cli EXCLUDE PATTERN cuda EXCLUDE)
 install(FILES "${tare_SOURCE_DIR}/framework/tare/cli/program.h" DESTINATION include/tare/cli)
 install(DIRECTORY "${tare_SOURCE_DIR}/models" DESTINATION include FILES_MATCHING PATTERN "*.h")
-install(DIRECTORY "${tare_SOURCE_DIR}/recipes/configs/" DESTINATION share/tare/recipes
+install(DIRECTORY "${tare_SOURCE_DIR}/recipes/configs/" DESTINATION share/tare/recipes COMPONENT programs
         FILES_MATCHING PATTERN "*.yaml" PATTERN "*.json")
-install(DIRECTORY "${tare_SOURCE_DIR}/recipes/project" DESTINATION share/tare)
+install(DIRECTORY "${tare_SOURCE_DIR}/recipes/project" DESTINATION share/tare COMPONENT programs)
 
 foreach(program IN ITEMS tare tare-predict)
   if(TARGET ${program})
     set_target_properties(${program} PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
-    install(TARGETS ${program} RUNTIME DESTINATION bin)
+    install(TARGETS ${program} RUNTIME DESTINATION bin COMPONENT programs)
   endif()
 endforeach()
 if(TARGET tare_cuda)
@@ -85,3 +85,6 @@ install(FILES "${CMAKE_CURRENT_BINARY_DIR}/package/tareConfig.cmake"
               "${CMAKE_CURRENT_LIST_DIR}/FindLibTorch.cmake" "${CMAKE_CURRENT_LIST_DIR}/TarePrecompile.cmake"
               "${CMAKE_CURRENT_LIST_DIR}/precompiled.cpp"
         DESTINATION ${TARE_INSTALL_PACKAGEDIR})
+if(TARE_BUILD_PROGRAMS)
+  include(TarePackage)
+endif()

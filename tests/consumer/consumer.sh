@@ -2,6 +2,7 @@
 # A user's project against Tare, by one of:
 #   consumer.sh install                installs the build into the work folder, which must be new every time
 #   consumer.sh incomplete             tries to install a build of which one library and one program are missing
+#   consumer.sh deb                    makes the Debian package, unpacks it, and runs its programs without an environment
 #   consumer.sh linkage                shared libraries that a training program needs
 #   consumer.sh package COMPILER       builds and runs project/ against it with find_package(tare)
 #   consumer.sh entries COMPILER       builds and runs project/own.cpp, `tare` with an entry more in each registry
@@ -46,6 +47,25 @@ incomplete() {
     grep -q "/bin/tare-unbuilt" "$folder/out" && grep -q -e "--target installable" "$folder/out" ||
     { cat "$folder/out"; die "the refusal does not say what is missing and what to do"; }
   [ ! -e "$folder/prefix" ] || die "a part was installed"
+}
+
+deb() {
+  local folder=$CONSUMER_DIR-deb
+  command -v cpack >/dev/null && command -v dpkg-shlibdeps >/dev/null || skip "cpack or dpkg-shlibdeps is not installed"
+  rm -rf "$folder"
+  cpack --config "$TARE_BUILD_DIR/CPackConfig.cmake" -B "$folder/made" >/dev/null
+  dpkg-deb -x "$folder"/made/tare_*.deb "$folder/root"
+  rm -rf "$folder/made"
+  local program
+  for program in tare tare-predict; do
+    [ "$(readelf -d "$folder/root/usr/bin/$program" | sed -n 's/.*runpath: //p')" = '[$ORIGIN/../lib/tare]' ] ||
+      die "$program of the package looks for LibTorch elsewhere"
+  done
+  bare() { (cd "$folder" && env -i HOME="$folder" PATH="$folder/root/usr/bin:/usr/bin:/bin" OMP_NUM_THREADS=1 "$@"); }
+  bare tare run digits/averaged data.name=generated_digits data.count=200 >"$folder/out" || { cat "$folder/out"; die "no run"; }
+  bare tare data make generated_digits --count 10 --png --out images >/dev/null
+  bare sh -c 'tare predict runs/digits-averaged/digits.tare images/7/*.png' | grep -q 'images/7/' || die "no prediction"
+  rm -rf "$folder"
 }
 
 needed() { # program
@@ -233,6 +253,6 @@ headers() { # compiler
 case $1 in
   install) install_tare ;;
   project) new_project "$2" ;;
-  incomplete | linkage | package | entries | subdirectory | tutorial | headers) "$@" ;;
+  deb | incomplete | linkage | package | entries | subdirectory | tutorial | headers) "$@" ;;
   *) die "what is '$1'?" ;;
 esac
