@@ -4,6 +4,7 @@
 #include <ATen/ops/arange.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,7 +13,9 @@
 
 #include "callback/events_of.h"
 #include "support/temp_dir.h"
+#include "tare/base/error.h"
 #include "tare/base/io.h"
+#include "tare/transform/image.h"
 
 namespace tare::testing {
 namespace {
@@ -68,6 +71,43 @@ TEST(EventFile, IsReadBackWithNanAndNegativeSteps) {
   EXPECT_EQ(seen.at("y").at(0).value, static_cast<double>(0.1F));
   EXPECT_EQ(seen.at("w").at(0).limits, three.limits);
   EXPECT_EQ(seen.at("w").at(0).counts, three.counts);
+}
+
+TEST(EventFile, APictureAndATextHaveTheBytesOfTheirMessages) {
+  // value {tag "i", image {height 2, width 3, colorspace 1, encoded_image_string "p"}}
+  EXPECT_EQ(hex(inside(event_record(1.5, 1, "i", EventImage{2, 3, 1, "p"}))),
+            "09000000000000f83f"
+            "1001"
+            "2a100a0e0a01692209080210031801220170");
+  // value {tag "t", tensor {DT_STRING, shape {dim {size 1}}, string_val "x"}, metadata {"text"}}
+  EXPECT_EQ(hex(inside(event_record(1.5, 1, "t", std::string("x")))),
+            "09000000000000f83f"
+            "1001"
+            "2a1c0a1a0a0174"
+            "420b080712040a020801420178"
+            "4a080a060a0474657874");
+}
+
+TEST(EventImage, IsAGridOfEightInARow) {
+  at::Tensor images = at::zeros({9, 1, 2, 3});
+  images[8].fill_(1);
+  const EventImage grid = image_of(images);
+  EXPECT_EQ(grid.height, 2 * 2 + 2);
+  EXPECT_EQ(grid.width, 8 * 3 + 7 * 2);
+  const auto* bytes = reinterpret_cast<const std::byte*>(grid.png.data());
+  const at::Tensor pixels = decode_png({bytes, grid.png.size()}, "grid");
+  EXPECT_EQ(pixels.sum().item<int64_t>(), 6 * 255) << "the ninth is white";
+  EXPECT_EQ(pixels[0][4][2].item<int64_t>(), 255) << "first in the second row";
+}
+
+TEST(EventImage, ShowsNormalisedValuesFromBlackToWhite) {
+  const at::Tensor images = at::tensor({-1.0F, 0.5F, 2.0F, NAN}).reshape({1, 1, 2, 2});
+  const EventImage image = image_of(images);
+  const auto* bytes = reinterpret_cast<const std::byte*>(image.png.data());
+  EXPECT_TRUE(decode_png({bytes, image.png.size()}, "image")
+                  .equal(at::tensor({0, 128, 255, 0}, at::kByte).reshape({1, 2, 2})));
+  EXPECT_THROW((void)image_of(at::zeros({1, 2, 4, 4})), ShapeError);
+  EXPECT_THROW((void)image_of(at::zeros({4, 4})), ShapeError);
 }
 
 TEST(Histogram, CountsEveryFiniteValueOnce) {

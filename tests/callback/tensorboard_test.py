@@ -26,14 +26,14 @@ device: cpu
 save_every: 5
 data: {{name: generated_digits, count: 320, size: 12}}
 model: {{name: mlp, hidden: [16]}}
-callbacks: [throughput, {{tensorboard: {{every: 1, histograms: true}}}}]
+callbacks: [throughput, {{tensorboard: {{every: 1, histograms: true, images: 10}}}}]
 phases: [{{name: only, epochs: {epochs}, lr: 1.0e-2}}]
 """
 
 
 def events(folder):
     read = event_accumulator.EventAccumulator(
-        str(folder / "run/tensorboard"), size_guidance={"scalars": 0, "histograms": 0}
+        str(folder / "run/tensorboard"), size_guidance={"scalars": 0, "histograms": 0, "images": 0, "tensors": 0}
     )
     read.Reload()
     return read
@@ -70,7 +70,27 @@ def check_whole(tare, folder):
         assert value.num == sum(value.bucket) > 0
         assert value.bucket_limit == sorted(value.bucket_limit)
         assert value.bucket_limit[-1] == value.max >= value.min
+    images = read.Images("train/images")
+    assert [one.step for one in images] == [0, steps, 2 * steps], images
+    assert (images[0].height, images[0].width) == (2 * 12 + 2, 8 * 12 + 7 * 2), images[0]
+    assert images[0].encoded_image_string.startswith(b"\x89PNG")
     return losses
+
+
+def check_texts(tare, folder):
+    (folder / "text.txt").write_text("to be or not to be, " * 200)
+    text = RECIPE.replace("name: generated_digits, count: 320, size: 12", "name: text, file: {file}, context: 16")
+    text = text.replace("name: mlp, hidden: [16]", "name: gpt, width: 16, layers: 1, heads: 2")
+    text = text.replace("throughput, ", "{{sample_text: {{length: 5}}}}, ").replace(", images: 10", "")
+    path = folder / "recipe.yaml"
+    path.write_text(text.format(folder=folder, epochs=2, file=folder / "text.txt") + "metrics: []\n")
+    subprocess.run(run(tare, path), check=True, stdout=subprocess.DEVNULL)
+    read = events(folder)
+    assert "sample_text" in read.Tags()["tensors"], read.Tags()
+    assert read.SummaryMetadata("sample_text").plugin_data.plugin_name == "text"
+    texts = read.Tensors("sample_text")
+    written = [(folder / f"run/samples/epoch-{i}.txt").read_text()[:-1] for i in (1, 2)]
+    assert [one.tensor_proto.string_val[0].decode() for one in texts] == written, texts
 
 
 def check_resumed(tare, folder):
@@ -91,7 +111,7 @@ def check_resumed(tare, folder):
 
 def main():
     tare = pathlib.Path(sys.argv[1]) / "tare"
-    for check in (check_whole, check_resumed):
+    for check in (check_whole, check_texts, check_resumed):
         with tempfile.TemporaryDirectory() as folder:
             check(tare, pathlib.Path(folder))
 

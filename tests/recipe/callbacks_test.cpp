@@ -13,6 +13,7 @@
 #include "tare/inference/bundle.h"
 #include "tare/recipe/export.h"
 #include "tare/recipe/plan.h"
+#include "tare/recipe/resolve.h"
 #include "tare/train/interrupt.h"
 
 namespace tare::testing {
@@ -241,6 +242,21 @@ TEST_F(RecipeCallbacks, AStopFileIsNoFileOfTheRunAndNoFolder) {
     EXPECT_THAT(with(none), HasSubstr("callbacks.0.stop_file.file names no file")) << none;
   EXPECT_THAT(with(fs::temp_directory_path().string()), HasSubstr("names a folder"));
   EXPECT_EQ(with("../stop"), "accepted");
+}
+
+TEST_F(RecipeCallbacks, DataThatACallbackCannotWorkOnAreFoundByTheCheckOfARecipe) {
+  const auto checked = [&](const std::string& callbacks) -> std::string {
+    const RecipeOptions r = recipe("phases: [{callbacks: [" + callbacks + "]}]\n");
+    RecipeData data;
+    try {
+      check_run(r, data);
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "accepted";
+  };
+  EXPECT_THAT(checked("sample_text"), HasSubstr("phases.0.callbacks.0.sample_text needs texts"));
+  EXPECT_EQ(checked("{tensorboard: {images: 3}}"), "accepted");
 }
 
 TEST_F(RecipeCallbacks, GradientsOfAStepAreNotThereToReadWithStepInBackward) {

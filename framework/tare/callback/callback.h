@@ -62,6 +62,12 @@ struct MicroBatchChange {
 /// has as many.
 inline constexpr int64_t kMostEpochs = 1'000'000'000;
 
+/// Holds a text of an epoch, such as a sample of a language model.
+struct EpochText {
+  std::string name{};  ///< of the callback that made it
+  std::string text{};  ///< in UTF-8
+};
+
 /// Describes the state of a fit to a callback. Validation has no events for single batches. Tensors
 /// belong to the current training step, are on the Learner's device, and are undefined outside the
 /// step; a callback that keeps one keeps its memory (free it in purge(), list it in account()).
@@ -85,9 +91,10 @@ struct FitContext {
   /// Multiplies the rates of all following steps, after the schedule; a callback may change it, and
   /// a resumed fit continues with it.
   double rate_factor = 1;
-  EpochRow row{};              ///< of this epoch, complete in after_epoch
-  std::exception_ptr error{};  ///< in on_exception and the after_fit that follows it
-  bool interrupted = false;    ///< in after_fit: an interrupt ended the fit, resume() continues it
+  EpochRow row{};                  ///< of this epoch, complete in after_epoch
+  std::vector<EpochText> texts{};  ///< that callbacks have made in after_epoch, for those that log
+  std::exception_ptr error{};      ///< in on_exception and the after_fit that follows it
+  bool interrupted = false;  ///< in after_fit: an interrupt ended the fit, resume() continues it
   bool bfloat16_on_host = false;  ///< the host computes products in bfloat16
   /// Points to the result of the search for the rate of this fit; nullptr: the rate was given.
   const LrFindResult* lr_find = nullptr;
@@ -178,6 +185,9 @@ class Callback {
 
   /// Returns what the callback needs and adds; called before the fit.
   [[nodiscard]] virtual CallbackFacts facts() const { return {}; }
+  /// Throws ConfigError for data that the callback cannot work on. `sample`: one sample, whose
+  /// tensors may be on the meta device. Called when a recipe is checked, before any work.
+  virtual void check_data(const Batch& sample) const { (void)sample; }
   /// Puts weights into the model that an epoch is validated with, in place of those that are
   /// trained; the storages of the model's parameters may be exchanged. Returns whether the model
   /// has other weights now. After an exception nothing is changed.

@@ -1,4 +1,5 @@
-// The records of TensorBoard's event files: scalars and histograms as Protocol Buffers. Internal.
+// The records of TensorBoard's event files: scalars, histograms, pictures and texts as Protocol
+// Buffers. Internal.
 //
 // An event file is a TFRecord file (data/tfrecord.h) of messages Event, whose fields are those of
 // tensorflow/core/util/event.proto, tensorflow/core/framework/summary.proto and histogram.proto.
@@ -35,6 +36,24 @@ struct EventHistogram {
 /// Returns the record of a histogram. `time`: seconds since 1970.
 [[nodiscard]] std::string event_record(double time, int64_t step, const std::string& tag,
                                        const EventHistogram& histogram);
+
+/// Holds a picture.
+struct EventImage {
+  int64_t height = 0, width = 0;  ///< in pixels
+  int64_t channels = 1;           ///< 1: grey, 3: RGB
+  std::string png{};              ///< the content of a PNG file
+};
+/// Returns the record of a picture. `time`: seconds since 1970.
+[[nodiscard]] std::string event_record(double time, int64_t step, const std::string& tag,
+                                       const EventImage& image);
+/// Returns the record of a text, which TensorBoard takes for Markdown. `time`: seconds since 1970.
+[[nodiscard]] std::string event_record(double time, int64_t step, const std::string& tag,
+                                       const std::string& text);
+/// Joins images, uint8 or of a floating-point type, [images, 1 or 3, height, width], to one picture
+/// with eight in a row and two black pixels between them, as torchvision's make_grid does. Values
+/// that do not lie between 0 and 1 are scaled, the lowest of all to black and the highest to white.
+/// A tensor on a device is copied to the host. Throws ShapeError for other tensors.
+[[nodiscard]] EventImage image_of(const at::Tensor& images);
 
 /// Counts the values of a tensor of a floating-point type in `buckets` buckets; of equal values in
 /// one. Without a finite value there is no bucket. A tensor on a device is copied to the host.

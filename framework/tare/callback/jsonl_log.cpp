@@ -32,19 +32,22 @@ std::string line_of(const StepSample& sample) {
                       {"time", sample.time}});
 }
 
-std::string line_of(const EpochRow& row, int64_t step) {
+std::string line_of(const FitContext& context, int64_t step) {
+  const EpochRow& row = context.row;
   Json metrics = Json::object();
   for (const MetricValue& metric : row.metrics) metrics[metric.name] = number(metric.value);
   const std::chrono::duration<double> now = std::chrono::system_clock::now().time_since_epoch();
-  return line_of(Json{{"type", "epoch"},
-                      {"step", step},
-                      {"epoch", row.epoch},
-                      {"train_loss", number(row.train_loss)},
-                      {"valid_loss", number(row.valid_loss)},
-                      {"metrics", std::move(metrics)},
-                      {"seconds", row.seconds},
-                      {"samples", row.samples},
-                      {"time", now.count()}});
+  Json line{{"type", "epoch"},
+            {"step", step},
+            {"epoch", row.epoch},
+            {"train_loss", number(row.train_loss)},
+            {"valid_loss", number(row.valid_loss)},
+            {"metrics", std::move(metrics)},
+            {"seconds", row.seconds},
+            {"samples", row.samples},
+            {"time", now.count()}};
+  for (const EpochText& text : context.texts) line["texts"][text.name] = text.text;
+  return line_of(line);
 }
 
 }  // namespace
@@ -85,7 +88,7 @@ Action JsonlLog::after_step(FitContext& context) {
 
 Action JsonlLog::after_epoch(FitContext& context) {
   parts_->write_steps(io::Flush::no);
-  parts_->file.add(line_of(context.row, parts_->samples.last_step()));
+  parts_->file.add(line_of(context, parts_->samples.last_step()));
   parts_->file.write(io::Flush::yes);
   return Action::proceed;
 }

@@ -22,14 +22,19 @@ SampleText::SampleText(SampleTextOptions options) : options_(std::move(options))
   config::validate(options_, "sample_text");
 }
 
-Action SampleText::before_fit(FitContext& context) {
-  const DatasetPtr data = context.learner.training_data();
-  const at::Tensor input = data ? data->first_sample().input() : at::Tensor();
+void SampleText::check_data(const Batch& sample) const {
+  const at::Tensor input = sample.inputs.empty() ? at::Tensor() : sample.input();
   if (!input.defined() || input.dim() != 2 || input.is_floating_point())
     throw ConfigError("sample_text",
-                      "the data are no texts: a sample of them is no list of whole numbers");
+                      "needs texts, and a sample of the data is no list of whole numbers");
+}
+
+Action SampleText::before_fit(FitContext& context) {
+  const DatasetPtr data = context.learner.training_data();
+  const Batch sample = data ? data->first_sample() : Batch{};
+  check_data(sample);
   labels_ = data->labels();
-  context_ = input.size(1);
+  context_ = sample.input().size(1);
   prompt_ = options_.prompt.empty() ? std::vector<int64_t>{0}
                                     : tokens_of(options_.prompt, labels_, "sample_text");
   return Action::proceed;
@@ -39,6 +44,7 @@ Action SampleText::after_epoch(FitContext& context) {
   if ((context.epoch + 1) % options_.every != 0) return Action::proceed;
   text_ = options_.prompt + generated(context);
   const std::string epoch = std::to_string(context.row.epoch);
+  context.texts.push_back({"sample_text", text_});
   log::info("a text after epoch " + epoch + ": " + text_);
   const auto folder = context.learner.folder() / kFolder;
   try {

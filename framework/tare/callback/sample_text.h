@@ -34,6 +34,8 @@ class SampleText final : public Callback {
   explicit SampleText(SampleTextOptions options = {});
   [[nodiscard]] std::string name() const override { return "sample_text"; }
   Action before_fit(FitContext& context) override;
+  /// Throws ConfigError for data that are no lists of whole numbers.
+  void check_data(const Batch& sample) const override;
   Action after_epoch(FitContext& context) override;
   [[nodiscard]] CallbackFacts facts() const override { return {.files = {"samples"}}; }
   /// Returns the newest text, with its prompt; empty before the first.

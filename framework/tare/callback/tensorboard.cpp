@@ -1,6 +1,7 @@
 // Writes what TensorBoard shows of a fit.
 #include "tare/callback/tensorboard.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -60,6 +61,11 @@ struct TensorBoard::Parts {
     file.add(event_record(now(), samples.last_step(), scalars));
   }
 
+  void write_texts(const FitContext& context) {
+    for (const EpochText& text : context.texts)
+      file.add(event_record(now(), samples.last_step(), text.name, text.text));
+  }
+
   void write_weights(Model& model) {
     for (const Parameter& parameter : model.parameters())
       if (has_values(parameter.tensor))
@@ -86,7 +92,20 @@ CallbackFacts TensorBoard::facts() const {
   return {.files = {options_.folder.string()}, .bytes_on_card = StepSamples::kBytesOnCard};
 }
 
+void TensorBoard::check_data(const Batch& sample) const {
+  if (options_.images == 0) return;
+  const at::Tensor input = sample.input();
+  const bool pictures = input.defined() && input.dim() == 4 &&
+                        (input.size(1) == 1 || input.size(1) == 3) &&
+                        (input.is_floating_point() || input.scalar_type() == c10::kByte);
+  if (!pictures)
+    throw ConfigError("tensorboard", "images", "needs data that are pictures in grey or RGB",
+                      "0 for other data", std::to_string(options_.images));
+}
+
 Action TensorBoard::before_fit(FitContext& context) {
+  if (const DatasetPtr data = context.learner.training_data(); options_.images > 0 && data)
+    check_data(data->first_sample());
   parts_->samples.begin(context);
   parts_->file.open(context.learner.folder() / options_.folder / kFile, event_head(now()));
   return Action::proceed;
@@ -95,6 +114,15 @@ Action TensorBoard::before_fit(FitContext& context) {
 Action TensorBoard::before_epoch(FitContext& context) {
   parts_->seconds.begin();
   parts_->peak.emplace(context.learner.device());
+  return Action::proceed;
+}
+
+Action TensorBoard::before_batch(FitContext& context) {
+  if (options_.images == 0 || context.batch > 0) return Action::proceed;
+  const at::Tensor all = context.data.input();
+  const at::Tensor first = all.narrow(0, 0, std::min(options_.images, all.size(0)));
+  parts_->file.add(
+      event_record(now(), parts_->samples.last_step(), "train/images", image_of(first)));
   return Action::proceed;
 }
 
@@ -113,6 +141,7 @@ Action TensorBoard::before_validate(FitContext& context) {
 Action TensorBoard::after_epoch(FitContext& context) {
   parts_->write_steps();
   parts_->write_epoch(context);
+  parts_->write_texts(context);
   if (options_.histograms) parts_->write_weights(context.learner.model());
   parts_->file.write(io::Flush::yes);
   parts_->peak.reset();

@@ -115,7 +115,13 @@ void check_callbacks(const RecipeOptions& recipe, size_t phase, const DataFacts&
     return std::ranges::find(metrics, name) != metrics.end();
   };
   for (const auto& of : {std::optional<size_t>(), std::optional(phase)})
-    for (const auto& [callback, path, options] : make_callbacks(recipe, of))
+    for (const auto& [callback, path, options] : make_callbacks(recipe, of)) {
+      try {
+        if (!facts.sample.inputs.empty()) callback->check_data(facts.sample);
+      } catch (const ConfigError& error) {
+        refuse(recipe, error.field().empty() ? path : path + '.' + error.field(), error.problem(),
+               error.allowed(), error.got());
+      }
       for (const auto& figure : callback->facts().watched) {
         const std::string metric = metric_of(figure);
         const bool of_a_target = !is_metric(figure) && is_metric(metric);
@@ -125,6 +131,7 @@ void check_callbacks(const RecipeOptions& recipe, size_t phase, const DataFacts&
           refuse(recipe, path, "watches a figure of one of several targets, and the data have one",
                  metric, figure);
       }
+    }
 }
 
 }  // namespace tare

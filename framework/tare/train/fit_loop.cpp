@@ -173,6 +173,7 @@ void FitLoop::train_epoch() {
   training_since_ = Clock::now();
   if (action_ == Action::stop_epoch) action_ = Action::proceed;
   if (plan_.batch == 0) meter_.reset();
+  c.texts.clear();
   c.row = EpochRow{.epoch = p.epochs_done + 1, .seconds = plan_.batch > 0 ? plan_.seconds : 0};
   c.epoch = plan_.epoch;
   p.model.train(true);
