@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <utility>
 
 #include "tare/base/bytes.h"
 #include "tare/report/chart.h"
@@ -162,59 +163,77 @@ std::string step_curve(const RunFiles& run, const Titles& titles, size_t colour,
   return draw(titles, std::move(curves), titles.caption + ' ' + from_to(first, last) + '.');
 }
 
-/// Draws the losses of the search for a phase's rate, with its suggestions.
+/// Describes the search for a phase's rate in sentences.
+std::string search_text(const PhaseFiles& phase) {
+  std::string text =
+      "Loss at rates " + from_to(phase.rates.front().lr, phase.rates.back().lr) + '.';
+  if (!phase.figures || !phase.figures->lr_find) return text;
+  const RateSearch& search = *phase.figures->lr_find;
+  for (const auto& [name, lr] :
+       {std::pair("steepest", search.steepest), std::pair("valley", search.valley),
+        std::pair("minimum", search.minimum)})
+    if (lr) text += std::string(" Suggestion ") + name + ": " + figure(*lr) + '.';
+  return text + " The phase took " + figure(search.lr) + ", " + search.suggestion + '.';
+}
+
+/// Returns the suggestions as names on the axis of the rates, which ends at `end`.
+std::vector<Span> suggestions(const PhaseFiles& phase, double end) {
+  if (!phase.figures || !phase.figures->lr_find) return {};
+  const RateSearch& search = *phase.figures->lr_find;
+  std::vector<Span> spans;
+  if (search.steepest) spans.push_back({*search.steepest, end, "steepest"});
+  if (search.valley) spans.push_back({*search.valley, end, "valley"});
+  if (search.minimum) spans.push_back({*search.minimum, end, "minimum"});
+  std::ranges::stable_sort(spans, {}, &Span::start);
+  for (size_t i = 0; i + 1 < spans.size(); ++i) spans[i].end = spans[i + 1].start;
+  return spans;
+}
+
+/// Draws the losses of the search for a phase's rate. The loss of a batch may rise without bound at
+/// its end: what is far above the smoothed losses is a gap.
 std::string rate_curve(const PhaseFiles& phase) {
+  constexpr double kAboveSmoothed = 1.2;
   if (phase.rates.empty()) return {};
+  Range smooth;
+  for (const RateRow& row : phase.rates)
+    if (std::isfinite(row.smoothed)) smooth.add(row.smoothed);
   Series loss{.name = "loss of the batch", .points = {}, .colour = 1};
   Series smoothed{.name = "smoothed", .points = {}, .colour = 0, .mark = Mark::line};
   for (const RateRow& row : phase.rates) {
-    loss.points.push_back({row.lr, row.loss});
+    const bool far = row.loss > kAboveSmoothed * smooth.high;
+    loss.points.push_back({row.lr, far ? std::nan("") : row.loss});
     smoothed.points.push_back({row.lr, row.smoothed});
   }
-  std::string description =
-      "Loss at rates " + from_to(phase.rates.front().lr, phase.rates.back().lr) + '.';
-  std::vector<Span> spans;
-  if (phase.figures && phase.figures->lr_find) {
-    const RateSearch& search = *phase.figures->lr_find;
-    const auto add = [&](const char* name, const std::optional<double>& lr) {
-      if (!lr) return;
-      spans.push_back({*lr, *lr, name});
-      description += std::string(" Suggestion ") + name + ": " + figure(*lr) + '.';
-    };
-    add("steepest", search.steepest);
-    add("valley", search.valley);
-    add("minimum", search.minimum);
-    std::ranges::stable_sort(spans, {}, &Span::start);
-    description += " The phase took " + figure(search.lr) + ", " + search.suggestion + '.';
-  }
-  for (size_t i = 0; i + 1 < spans.size(); ++i) spans[i].end = spans[i + 1].start;
-  if (!spans.empty()) spans.back().end = std::max(spans.back().start, phase.rates.back().lr);
   const std::vector<LegendItem> items{{loss.name, loss.colour, true},
                                       {smoothed.name, smoothed.colour, true}};
   const std::string caption = "Search for the rate of " + phase.name;
   return chart_with(caption,
                     line_chart({.title = caption,
-                                .description = description,
+                                .description = search_text(phase),
                                 .x_title = "learning rate",
                                 .y_title = "loss",
                                 .x_unit = Unit::number,
                                 .x_logarithmic = true,
                                 .series = {std::move(loss), std::move(smoothed)},
-                                .spans = std::move(spans)}),
-                    legend(items)) +
-         note(description);
+                                .spans = suggestions(phase, phase.rates.back().lr)}),
+                    legend(items));
 }
 
 std::string curves_of(const RunFiles& run) {
   std::string searches;
-  for (const PhaseFiles& phase : run.phases) searches += rate_curve(phase);
+  std::string found;
+  for (const PhaseFiles& phase : run.phases) {
+    searches += rate_curve(phase);
+    if (!phase.rates.empty()) found += note(phase.name + ": " + search_text(phase));
+  }
   const std::string charts =
       epoch_losses(run) +
       step_curve(run, {"Loss of the batch by step", "step", "loss"}, 0, &StepRow::loss) +
       metric_curves(run) +
       step_curve(run, {"Learning rate by step", "step", "learning rate"}, 3, &StepRow::lr) +
       searches;
-  return charts.empty() ? "" : "<div class=\"pair\">" + charts + "</div>" + constant_columns(run);
+  if (charts.empty()) return {};
+  return "<div class=\"pair\">" + charts + "</div>" + constant_columns(run) + found;
 }
 
 // ---- phases
