@@ -17,7 +17,7 @@ struct TensorBoardOptions {
   /// Steps between two that are written; 0: every step at first, and half as many after each 1,000.
   int64_t every = 0;
   bool histograms = false;  ///< also writes a histogram of each parameter after each epoch
-  /// Also writes so many pictures of the first batch of each epoch, as the model gets them.
+  /// Pictures of each epoch's first batch to write, as the model gets them; 0: none.
   int64_t images = 0;
 };
 void visit_fields(auto& visit, TensorBoardOptions& o) {
