@@ -8,10 +8,12 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "learner/fixture.h"
+#include "learner/zoo.h"
 #include "tare/base/io.h"
 #include "tare/callback/averaged_weights.h"
+#include "tare/memory/backend.h"
 #include "tare/optim/optimizer.h"
+#include "tare/plan/plan.h"
 
 namespace tare::testing {
 namespace {
@@ -120,6 +122,16 @@ bool computes_as_golden(const nlohmann::json& golden) {
   return same;
 }
 
+/// Saves a checkpoint inside of the second epoch.
+class SaveInTheMiddle final : public Callback {
+ public:
+  [[nodiscard]] std::string name() const override { return "save_in_the_middle"; }
+  Action after_batch(FitContext& context) override {
+    if (context.epoch == 1 && context.batch == 2) context.learner.save("middle");
+    return Action::proceed;
+  }
+};
+
 class OptimizerParity : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(OptimizerParity, FiftyStepsGiveWhatPyTorchGives) {
@@ -158,6 +170,62 @@ TEST(OptimizerParity, HasEveryOptimizer) {
   for (const auto& [name, options] : parity_optimizers()) compared.insert(options.kind);
   const auto kinds = optimizer_kinds();
   EXPECT_EQ(compared, std::set<std::string>(kinds.begin(), kinds.end()));
+}
+
+int64_t peak_with(Learner& learner) {
+  const memory::PeakScope scope(c10::kCPU);
+  learner.fit(1);
+  return scope.peak_above_start_bytes();
+}
+
+// A matrix of more than 4096 elements, so that adamw8bit has codes.
+TEST(OptimizerPlan, IsTheRealPeakToTheByte) {
+  at::set_num_threads(1);
+  auto options_of_kind = parity_optimizers();
+  for (const auto& kind : optimizer_kinds()) options_of_kind[kind] = {.kind = kind};
+  for (const auto& [name, optimizer] : options_of_kind) {
+    SCOPED_TRACE(name);
+    const TempDir folder;
+    LearnerOptions options = quiet(folder);
+    options.workers = 0;
+    options.optimizer = optimizer;
+    Learner learner(
+        models::make("mlp", {.classes = 3, .sample_shape = {kFeatures}, .hidden = {64, 80}}),
+        split_points(), options);
+    for (const char* state : {"new", "with optimizer state"}) {
+      const MemoryPlan plan = learner.plan({.advice = false});
+      ASSERT_TRUE(plan.known()) << plan.reason;
+      EXPECT_EQ(plan.categories.total(), plan.peak_bytes) << state;
+      EXPECT_EQ(plan.peak_bytes, peak_with(learner)) << state << ": " << plan.str();
+    }
+  }
+}
+
+// Each state in a checkpoint, exactly: a fit that is cut off and resumed from its file goes on bit
+// for bit.
+TEST(OptimizerResume, ContinuesEveryOptimizerBitForBit) {
+  at::set_num_threads(1);
+  auto options_of_kind = parity_optimizers();
+  for (const auto& kind : optimizer_kinds()) options_of_kind[kind] = {.kind = kind};
+  for (const auto& [name, optimizer] : options_of_kind) {
+    SCOPED_TRACE(name);
+    const TempDir folder;
+    const auto make = [&] {
+      LearnerOptions options = quiet(folder);
+      options.workers = 0;
+      options.optimizer = optimizer;
+      torch::manual_seed(5);
+      return Learner(
+          models::make("mlp", {.classes = 3, .sample_shape = {kFeatures}, .hidden = {64, 80}}),
+          split_points(), options);
+    };
+    Learner straight = make(), first = make(), second = make();
+    straight.fit(4);
+    first.fit(4, {.callbacks = {std::make_shared<SaveInTheMiddle>()}});
+    second.load("middle");
+    EXPECT_GT(second.resume().steps, 0);
+    EXPECT_TRUE(torch::equal(flat(straight.model()), flat(second.model())));
+  }
 }
 
 }  // namespace
