@@ -66,7 +66,8 @@ TEST(Muon, UpdatesAreAboutOrthogonal) {
 
 TEST(Muon, EveryOptionOfItsOwnChangesTheStep) {
   const auto usual = matrix_update(muon());
-  for (const char* own : {"{nesterov: false}", "{ns_steps: 3}", "{float32: true}", "{adamw: [w]}"})
+  for (const char* own :
+       {"{nesterov_momentum: false}", "{ns_steps: 3}", "{float32: true}", "{adamw: [w]}"})
     EXPECT_FALSE(torch::equal(matrix_update(muon(own)), usual)) << own;
   EXPECT_LT((matrix_update(muon("{float32: true}")) - usual).abs().max().item<double>(), 0.02);
   const auto factor = [&](const std::string& rule) {

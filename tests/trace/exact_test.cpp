@@ -256,6 +256,13 @@ Sequence without_numbers(const Sequence& all) {
   return kept;
 }
 
+/// Products of bfloat16 take scratch memory on some processors.
+OptimizerOptions muon_in_float32() {
+  config::OwnOptions own{config::Node::map()};
+  own.node.set("float32", config::to_node(true));
+  return {.kind = "muon", .options = own};
+}
+
 OptimizerOptions every_moment_of_8_bits() {
   config::OwnOptions own{config::Node::map()};
   own.node.set("min_elements", config::to_node(int64_t{0}));
@@ -280,7 +287,7 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(OptimizerOptions{.kind = "nadam"}, OptimizerOptions{.kind = "rmsprop"},
                       OptimizerOptions{.kind = "rmsprop", .weight_decay = 0, .momentum = 0.9},
                       OptimizerOptions{.kind = "adadelta"}, OptimizerOptions{.kind = "adagrad"},
-                      OptimizerOptions{.kind = "lion"}, OptimizerOptions{.kind = "muon"},
+                      OptimizerOptions{.kind = "lion"}, muon_in_float32(),
                       every_moment_of_8_bits()),
     [](const auto& test) { return test.param.kind + std::to_string(test.index); });
 

@@ -1,6 +1,7 @@
 // The optimizer Muon: Jordan et al., "Muon: An optimizer for hidden layers in neural networks",
 // 2024, as torch.optim.Muon computes it. What is no matrix is stepped by AdamW.
 #include <ATen/ops/addmm.h>
+#include <ATen/ops/baddbmm.h>
 #include <ATen/ops/lerp.h>
 #include <ATen/ops/mm.h>
 
@@ -18,8 +19,8 @@ using at::Tensor;
 
 /// Options of `muon` alone.
 struct MuonOptions {
-  bool nesterov = true;  ///< the gradient is added to the mean once more
-  int64_t ns_steps = 5;  ///< iterations of Newton and Schulz, 1 to 99
+  bool nesterov_momentum = true;  ///< the gradient is added to the mean once more
+  int64_t ns_steps = 5;           ///< iterations of Newton and Schulz, 1 to 99
   /// By which the rate of a matrix of [rows, columns] is multiplied: match_rms_adamw, 0.2
   /// sqrt(max(rows, columns)); original, sqrt(max(1, rows / columns)); or spectral_unclamped,
   /// sqrt(rows / columns).
@@ -33,7 +34,7 @@ struct MuonOptions {
   double adamw_momentum = 0.9;       ///< beta1 of AdamW, in [0, 1)
 };
 void visit_fields(auto& visit, MuonOptions& o) {
-  visit("nesterov", o.nesterov);
+  visit("nesterov_momentum", o.nesterov_momentum);
   visit("ns_steps", o.ns_steps, config::between(1, 99));
   visit("adjust_lr", o.adjust_lr,
         config::one_of({"original", "match_rms_adamw", "spectral_unclamped"}));
@@ -44,8 +45,17 @@ void visit_fields(auto& visit, MuonOptions& o) {
   visit("adamw_momentum", o.adamw_momentum, config::between(0, 0.9999999));
 }
 
-/// Returns about the nearest matrix with orthogonal rows or columns. `steps` iterations.
-Tensor orthogonal(const Tensor& matrix, int64_t steps, at::ScalarType type) {
+/// Returns beta sum + alpha first second. A card chooses between two libraries for addmm, with
+/// other workspaces, by the version of LibTorch; baddbmm always takes one, which a plan knows.
+Tensor add_product(const Tensor& sum, const Tensor& first, const Tensor& second, double beta,
+                   double alpha, bool on_card) {
+  if (!on_card) return at::addmm(sum, first, second, beta, alpha);
+  return at::baddbmm(sum.unsqueeze(0), first.unsqueeze(0), second.unsqueeze(0), beta, alpha)
+      .squeeze(0);
+}
+
+/// Returns about the nearest matrix with orthogonal rows or columns, after `steps` iterations.
+Tensor orthogonal(const Tensor& matrix, int64_t steps, at::ScalarType type, bool on_card) {
   constexpr double a = 3.4445, b = -4.7750, c = 2.0315, tiny = 1e-7;
   const bool tall = matrix.size(0) > matrix.size(1);
   Tensor x = matrix.to(type, /*non_blocking=*/false, /*copy=*/true);
@@ -53,20 +63,22 @@ Tensor orthogonal(const Tensor& matrix, int64_t steps, at::ScalarType type) {
   x.div_(x.norm().clamp(tiny));
   for (int64_t i = 0; i < steps; ++i) {
     const Tensor gram = at::mm(x, x.t());
-    x = at::addmm(x, at::addmm(gram, gram, gram, b, c), x, a);
+    x = add_product(x, add_product(gram, gram, gram, b, c, on_card), x, a, 1, on_card);
   }
   return tall ? x.t() : x;
 }
 
 class Muon final : public FusedOptimizer {
  public:
-  Muon(const OptimizerOptions& options, MuonOptions own, std::vector<ParameterGroup> groups)
+  Muon(const OptimizerOptions& options, MuonOptions own, std::vector<ParameterGroup> groups,
+       bool with_tensors)
       : FusedOptimizer(std::move(groups), adam_state()),
         own_(std::move(own)),
         beta2_(beta2_of(options)),
         eps_(eps_of(options)),
         matrix_{.buffers = {"momentum_buffer"}},
-        rest_(adam_state()) {
+        rest_(adam_state()),
+        with_tensors_(with_tensors) {
     for (const std::string& member : own_.adamw)
       if (!names_any(member))
         log::warning("[optimizer] options.adamw names '" + printable(member) +
@@ -116,9 +128,10 @@ class Muon final : public FusedOptimizer {
                    const Tensor& mean) const {
     if (parameter.numel() == 0) return;
     mean.lerp_(gradient, 1 - g.momentum);
-    const Tensor wanted = own_.nesterov ? gradient.lerp(mean, g.momentum) : mean;
-    const Tensor update =
-        orthogonal(wanted.flatten(1), own_.ns_steps, own_.float32 ? at::kFloat : at::kBFloat16);
+    const Tensor wanted = own_.nesterov_momentum ? gradient.lerp(mean, g.momentum) : mean;
+    const bool on_card = with_tensors_ || !(parameter.is_cpu() || parameter.is_meta());
+    const Tensor update = orthogonal(wanted.flatten(1), own_.ns_steps,
+                                     own_.float32 ? at::kFloat : at::kBFloat16, on_card);
     parameter.mul_(1 - g.lr * g.weight_decay);
     parameter.add_(update.to(parameter.scalar_type()).reshape(parameter.sizes()),
                    -g.lr * factor(update));
@@ -127,6 +140,7 @@ class Muon final : public FusedOptimizer {
   MuonOptions own_;
   double beta2_, eps_;
   FusedState matrix_, rest_;
+  bool with_tensors_;
 };
 
 }  // namespace
@@ -141,8 +155,9 @@ void add_muon(Registry& all) {
                              .eps = 1e-8,
                              .weight_decay = true,
                              .make = [own](const OptimizerOptions& options,
-                                           std::vector<ParameterGroup> groups, bool) {
-                               return std::make_unique<Muon>(options, own, std::move(groups));
+                                           std::vector<ParameterGroup> groups, bool with_tensors) {
+                               return std::make_unique<Muon>(options, own, std::move(groups),
+                                                             with_tensors);
                              }};
       });
 }
