@@ -243,8 +243,7 @@ TEST(Entries, AreExplainedByTheirOwnPartOfAText) {
   EXPECT_THAT(text("model.gpt.layers"), HasSubstr("meaning  number of blocks; 0: the family's\n"));
   EXPECT_THAT(text("model.lstm.layers"), HasSubstr("meaning  number of layers; 0: the family's\n"));
   EXPECT_THAT(text("data.image_folder.folder"), HasSubstr("meaning  the folder, with one"));
-  EXPECT_THAT(text("optimizer.adamw.weight_decay"),
-              HasSubstr("meaning  decoupled, times the rate\n"));
+  EXPECT_THAT(text("optimizer.adamw.weight_decay"), HasSubstr("meaning  decoupled, times lr\n"));
   EXPECT_THAT(text("optimizer.sgd.weight_decay"), HasSubstr("meaning  added to the gradient\n"));
   EXPECT_THAT(text("optimizer.adam.momentum"), HasSubstr("meaning  beta1\n"));
   EXPECT_THAT(text("pruner.asha.min_resource"), HasSubstr("auto or a number of epochs"));

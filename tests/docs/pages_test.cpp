@@ -146,10 +146,10 @@ TEST(Pages, TheRecipePageHasEveryKeyAndNoOther) {
   for (const auto& kind : cli::entry_kinds())
     for (const auto& entry : kind.entries)
       for (const auto& option : entry.options)
-        // Models share the keys of `model`; some have further ones.
+        // Models and optimizers share keys; some have further ones.
         if (with_table.contains(kind.key) || is_of_schedule(kind, entry, option) ||
-            (kind.key == std::string("model") &&
-             !fields.contains("model." + cli::option_name(option))))
+            ((kind.key == std::string("model") || kind.key == std::string("optimizer")) &&
+             !fields.contains(kind.key + '.' + cli::option_name(option))))
           fields.insert(option.path);
   for (const auto& text : key_texts(kRecipePage)) {
     EXPECT_TRUE(texts.insert(text.path).second) << text.path << " is there twice";

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
+#include <map>
 #include <vector>
 
 #include "optim/support.h"
@@ -118,6 +119,36 @@ std::vector<double> adadelta(double lr, double decay) {
   return all;
 }
 
+// Chen et al. 2023, algorithm 2.
+std::vector<double> lion(double lr, double decay) {
+  double w = 0.5, m = 0;
+  std::vector<double> all;
+  for (const double g : gradients()) {
+    const double direction = 0.9 * m + (1 - 0.9) * g;
+    w = w * (1 - lr * decay) - lr * (direction > 0 ? 1 : direction < 0 ? -1 : 0);
+    m = 0.99 * m + (1 - 0.99) * g;
+    all.push_back(w);
+  }
+  return all;
+}
+
+TEST(ElementwiseOptimizer, LionIsItsFormula) {
+  expect_near(weights(options("lion", 1e-3), at::kDouble), lion(1e-3, 0), 1e-12);
+  expect_near(weights(options("lion", 1e-3, 0.1), at::kFloat), lion(1e-3, 0.1), 1e-5);
+}
+
+TEST(ElementwiseOptimizer, LionShowsAGradientThatIsNoNumber) {
+  for (const bool with_tensors : {false, true}) {
+    const auto weight = torch::full({1}, 0.5).requires_grad_(true);
+    std::vector<ParameterGroup> groups(1);
+    groups[0] = {.parameters = {{.name = "w", .tensor = weight}}, .lr = 0.1, .momentum = 0.9};
+    const auto optimizer = make_optimizer(options("lion", 0.1), groups, with_tensors);
+    weight.mutable_grad() = torch::full({1}, std::nan(""));
+    optimizer->step();
+    EXPECT_TRUE(weight.isnan().item<bool>()) << with_tensors;
+  }
+}
+
 TEST(ElementwiseOptimizer, NadamIsItsFormula) {
   // The product of momenta is kept as float32, as PyTorch does.
   expect_near(weights(options("nadam", 1e-2), at::kDouble), nadam(1e-2, 0), 1e-7);
@@ -133,7 +164,7 @@ TEST(ElementwiseOptimizer, AdadeltaIsItsFormula) {
 TEST(ElementwiseOptimizer, TensorsGiveWhatTheWalkOverMemoryGives) {
   for (const auto& some : {options("nadam", 1e-2, 0.1), options("rmsprop", 1e-2, 0.1),
                            options("rmsprop", 1e-2, 0, 0.9), options("adadelta", 1, 0.1),
-                           options("adagrad", 1e-2, 0.1)}) {
+                           options("adagrad", 1e-2, 0.1), options("lion", 1e-2, 0.1)}) {
     SCOPED_TRACE(some.kind);
     // NAdam's factors are float32 where they are on the device with its step.
     const double tolerance = some.kind == "nadam" ? 1e-5 : 1e-12;
@@ -143,9 +174,10 @@ TEST(ElementwiseOptimizer, TensorsGiveWhatTheWalkOverMemoryGives) {
 
 TEST(ElementwiseOptimizer, StepsHalfPrecisionAndOneParameterAlone) {
   for (const auto& kind : optimizer_kinds()) {
-    if (kind.starts_with("adam") || kind == "sgd") continue;
+    if (kind.starts_with("adam") || kind == "sgd" || kind == "muon") continue;
     SCOPED_TRACE(kind);
-    const auto some = options(kind, kind == "adadelta" ? 1 : 1e-2);
+    const std::map<std::string, double> rates{{"adadelta", 1}, {"lion", 1.0 / 128}};
+    const auto some = options(kind, rates.contains(kind) ? rates.at(kind) : 1e-2);
     expect_near(weights(some, at::kBFloat16), weights(some, at::kDouble), 0.05);
     Net a = make_net(), b = make_net();
     const auto whole = make_for(a, some), single = make_for(b, some);

@@ -104,7 +104,9 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(fused_options("sgd", 0.1, 1e-2, 0), fused_options("sgd", 0.1, 1e-2),
                       fused_options("adam", 1e-3, 1e-2), fused_options("adamw", 1e-3, 1e-2),
                       fused_options("nadam", 1e-3, 1e-2), fused_options("rmsprop", 1e-3, 1e-2),
-                      OptimizerOptions{.kind = "adadelta"}, OptimizerOptions{.kind = "adagrad"}));
+                      OptimizerOptions{.kind = "adadelta"}, OptimizerOptions{.kind = "adagrad"},
+                      OptimizerOptions{.kind = "lion"}, OptimizerOptions{.kind = "adamw8bit"},
+                      testing::all_of_8_bits()));
 
 TEST(FusedOptimizer, ParameterWithoutGradientIsLeftAlone) {
   Net net = make_net();
@@ -184,6 +186,7 @@ INSTANTIATE_TEST_SUITE_P(
                       OptimizerOptions{.kind = "nadam", .lr = 0.05},
                       OptimizerOptions{.kind = "rmsprop", .lr = 0.05},
                       OptimizerOptions{.kind = "adagrad", .lr = 0.05},
+                      OptimizerOptions{.kind = "lion", .lr = 0.05}, testing::all_of_8_bits(0.05),
                       OptimizerOptions{.kind = "adadelta", .lr = 1, .eps = 0.01}),
     [](const auto& options) { return options.param.kind + "_" + std::to_string(options.index); });
 

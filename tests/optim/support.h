@@ -75,6 +75,13 @@ inline void train(Net& net, Optimizer& optimizer, int64_t steps, int64_t first =
   }
 }
 
+/// AdamW of 8 bits, also for the small parameters of the network.
+inline OptimizerOptions all_of_8_bits(double lr = 1e-3) {
+  config::OwnOptions own{config::Node::map()};
+  own.node.set("min_elements", config::to_node(int64_t{0}));
+  return {.kind = "adamw8bit", .lr = lr, .options = own};
+}
+
 constexpr int64_t kSteps = 50;
 // Float32 kernels that round in another order: what 50 steps add up to on weights of order 1.
 constexpr double kTolerance = 1e-6;

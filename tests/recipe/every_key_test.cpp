@@ -302,6 +302,9 @@ KeyRows EveryKey::rows() const {
       {"model.options", {"model.options={scale: 2}"}},
       {"loss", {"loss=mse"}},
       {"metrics", {"metrics=[top_5_accuracy]"}},
+      {"limit.train_batches", {"limit.train_batches=1"}},
+      {"limit.valid_batches", {"limit.valid_batches=1"}},
+      {"overfit", {"overfit=1"}},
       {"optimizer.kind", {"optimizer.kind=adagrad"}},
       {"optimizer.lr", {"optimizer.lr=0.1"}},
       {"optimizer.weight_decay", {"optimizer.weight_decay=0.5"}},
@@ -402,6 +405,12 @@ KeyRows EveryKey::option_rows() const {
     return KeyRow{start + "0.2}}]",
                   {"data={name: shares}", "model={name: mlp, classes: 3, hidden: [4]}",
                    "loss=bce_with_logits", start + "0.5}}]"}};
+  };
+  const auto muon = [](const std::string& option) {
+    return KeyRow{"optimizer.options={" + option + "}", {"optimizer={kind: muon, lr: 0.01}"}};
+  };
+  const auto eight_bits = [](const std::string& option) {
+    return KeyRow{"optimizer.options={" + option + "}", {"optimizer={kind: adamw8bit, lr: 0.01}"}};
   };
   const auto loss = [](const std::string& entry, const std::string& option,
                        const std::vector<std::string>& with = {}) {
@@ -526,6 +535,17 @@ KeyRows EveryKey::option_rows() const {
          "metrics=[]"}}},
       {"models.vit.mlp", {"model.options={patch: 4, mlp: 20}", of_patches}},
       {"models.vit.patch", {"model.options={patch: 6}", of_patches}},
+      {"optimizers.adamw8bit.min_elements", eight_bits("min_elements: 0")},
+      {"optimizers.muon.nesterov_momentum", muon("nesterov_momentum: false")},
+      {"optimizers.muon.ns_steps", muon("ns_steps: 3")},
+      {"optimizers.muon.adjust_lr", muon("adjust_lr: original")},
+      {"optimizers.muon.float32", muon("float32: true")},
+      {"optimizers.muon.convolutions",
+       {"optimizer.options={convolutions: true}",
+        {"model={name: convnet, width: 4}", "optimizer={kind: muon, lr: 0.01}"}}},
+      {"optimizers.muon.adamw", muon("adamw: [fc]")},
+      {"optimizers.muon.adamw_lr", muon("adamw_lr: 0.5")},
+      {"optimizers.muon.adamw_momentum", muon("adamw_momentum: 0.5")},
       {"collates.pad.value", pad("value: 7")},
       {"collates.pad.with", pad("with: mask")},
       {"collates.pad.multiple", pad("multiple: 16")},
@@ -562,6 +582,7 @@ TEST_F(EveryKey, HasARowForEachOptionOfWhatARecipeNames) {
   options.merge(options_of("losses", losses::registry().infos()));
   options.merge(options_of("collates", collates::registry().infos()));
   options.merge(options_of("models", models::registry().infos()));
+  options.merge(options_of("optimizers", optimizers::registry().infos()));
   for (const auto& [row, more] : option_rows()) with_row.insert(row);
   EXPECT_EQ(with_row, options);
 }

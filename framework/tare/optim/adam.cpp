@@ -1,16 +1,25 @@
 // Adam (Kingma and Ba 2015) and AdamW (Loshchilov and Hutter 2019), on ATen's fused kernels.
+#include "tare/optim/adam.h"
+
 #include <ATen/ops/_fused_adam.h>
 #include <ATen/ops/_fused_adamw.h>
 
-#include "tare/optim/fused.h"
-
 namespace tare {
+
+FusedState adam_state() { return {.buffers = {"exp_avg", "exp_avg_sq"}, .counts = true}; }
+
+void step_adamw(const AdamWStep& step, const FusedLists& lists) {
+  at::_fused_adamw_(lists.parameters, lists.gradients, lists.buffers[0], lists.buffers[1],
+                    at::TensorList{}, lists.steps, step.lr, step.beta1, step.beta2,
+                    step.weight_decay, step.eps, /*amsgrad=*/false, /*maximize=*/false);
+}
+
 namespace {
 
 class Adam final : public FusedOptimizer {
  public:
   Adam(const OptimizerOptions& options, std::vector<ParameterGroup> groups)
-      : FusedOptimizer(std::move(groups), {.buffers = {"exp_avg", "exp_avg_sq"}, .counts = true}),
+      : FusedOptimizer(std::move(groups), adam_state()),
         decoupled_(options.kind == "adamw"),
         beta2_(beta2_of(options)),
         eps_(eps_of(options)) {}
@@ -18,16 +27,10 @@ class Adam final : public FusedOptimizer {
 
  protected:
   void launch(const ParameterGroup& g, FusedLists& lists) override {
-    const auto call = [&](auto kernel) {
-      kernel(lists.parameters, lists.gradients, lists.buffers[0], lists.buffers[1],
-             at::TensorList{}, lists.steps, g.lr, g.momentum, beta2_, g.weight_decay, eps_,
-             /*amsgrad=*/false, /*maximize=*/false);
-    };
-    if (decoupled_) {
-      call([](auto&&... a) { at::_fused_adamw_(a...); });
-    } else {
-      call([](auto&&... a) { at::_fused_adam_(a...); });
-    }
+    if (decoupled_) return step_adamw({g.lr, g.momentum, beta2_, eps_, g.weight_decay}, lists);
+    at::_fused_adam_(lists.parameters, lists.gradients, lists.buffers[0], lists.buffers[1],
+                     at::TensorList{}, lists.steps, g.lr, g.momentum, beta2_, g.weight_decay, eps_,
+                     /*amsgrad=*/false, /*maximize=*/false);
   }
 
  private:

@@ -2,6 +2,7 @@
 #include "tare/optim/fused.h"
 
 #include <ATen/ops/_foreach_add.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
@@ -20,6 +21,11 @@ namespace {
 using at::Tensor;
 
 constexpr const char* kStep = "step";
+constexpr const char* kScale = "_scale";
+
+int64_t blocks_of(const Tensor& parameter) {
+  return (parameter.numel() + kStateBlock - 1) / kStateBlock;
+}
 
 template <class F>
 void each_parameter(const std::vector<ParameterGroup>& groups, F&& use) {
@@ -49,7 +55,7 @@ void raise(std::vector<Tensor>& steps) {
 
 int64_t FusedOptimizer::Slot::bytes() const {
   int64_t all = 0;
-  for (const auto* t : {&buffers[0], &buffers[1], &step, &product}) {
+  for (const Tensor* t : this->all()) {
     if (t->defined()) all += static_cast<int64_t>(t->storage().nbytes());
   }
   return all;
@@ -57,7 +63,7 @@ int64_t FusedOptimizer::Slot::bytes() const {
 
 void FusedOptimizer::Slot::assign(const std::vector<const NamedTensor*>& entries) {
   size_t next = 0;
-  for (auto* t : all()) {
+  for (const Tensor* t : all()) {
     if (!t->defined()) continue;
     if (entries.empty()) {
       t->fill_(t == &product ? 1 : 0);
@@ -72,10 +78,12 @@ FusedOptimizer::FusedOptimizer(std::vector<ParameterGroup> groups, FusedState ke
   check_layout();
 }
 
-std::vector<std::string> FusedOptimizer::names() const {
-  std::vector<std::string> all = kept_.buffers;
-  if (kept_.counts) all.emplace_back(kStep);
-  if (!kept_.product.empty()) all.push_back(kept_.product);
+std::vector<std::string> FusedOptimizer::names(const FusedState& kept) {
+  std::vector<std::string> all = kept.buffers;
+  if (kept.eight_bit)
+    for (const auto& buffer : kept.buffers) all.push_back(buffer + kScale);
+  if (kept.counts) all.emplace_back(kStep);
+  if (!kept.product.empty()) all.push_back(kept.product);
   return all;
 }
 
@@ -88,10 +96,10 @@ void FusedOptimizer::check_layout() const {
   });
 }
 
-bool FusedOptimizer::fits(const Slot& slot, const Tensor& parameter) const {
+bool FusedOptimizer::fits(const Slot& slot, const Parameter& parameter) const {
   const Tensor& first = slot.buffers[0];
-  return first.defined() && first.device() == parameter.device() &&
-         first.dtype() == parameter.dtype();
+  return first.defined() && first.device() == parameter.tensor.device() &&
+         (kept_of(parameter).eight_bit || first.dtype() == parameter.tensor.dtype());
 }
 
 bool FusedOptimizer::ready() const {
@@ -100,7 +108,7 @@ bool FusedOptimizer::ready() const {
   for (const auto& group : groups_) {
     const bool needed = needs_state(group);
     for (const auto& parameter : group.parameters) {
-      if (needed && !fits(slots_[index], parameter.tensor)) return false;
+      if (needed && !fits(slots_[index], parameter)) return false;
       ++index;
     }
   }
@@ -108,20 +116,22 @@ bool FusedOptimizer::ready() const {
       buckets_, [&](const Bucket& b) { return b.with_state == needs_state(groups_[b.group]); });
 }
 
-FusedOptimizer::Slot FusedOptimizer::allocate(const Slot& old, const Tensor& parameter) const {
+FusedOptimizer::Slot FusedOptimizer::allocate(const Slot& old, const Parameter& parameter) const {
+  const FusedState& kept = kept_of(parameter);
+  const Tensor like = parameter.tensor.detach();
+  const auto type = kept.eight_bit ? at::kByte : like.scalar_type();
+  const auto numbers = like.options().dtype(at::kFloat);
   Slot slot;
-  for (size_t i = 0; i < kept_.buffers.size(); ++i) {
-    slot.buffers[i] =
-        old.empty() ? at::zeros_like(parameter) : old.buffers[i].to(parameter.options());
+  for (size_t i = 0; i < kept.buffers.size(); ++i) {
+    slot.buffers[i] = old.empty() ? at::zeros_like(like, like.options().dtype(type))
+                                  : old.buffers[i].to(like.device(), type);
+    if (kept.eight_bit)
+      slot.scales[i] =
+          old.empty() ? at::zeros({blocks_of(like)}, numbers) : old.scales[i].to(like.device());
   }
-  if (kept_.counts) {
-    slot.step = old.empty() ? at::zeros({}, parameter.options().dtype(at::kFloat))
-                            : old.step.to(parameter.device());
-  }
-  if (!kept_.product.empty()) {
-    slot.product = old.empty() ? at::ones({}, parameter.options().dtype(at::kFloat))
-                               : old.product.to(parameter.device());
-  }
+  if (kept.counts) slot.step = old.empty() ? at::zeros({}, numbers) : old.step.to(like.device());
+  if (!kept.product.empty())
+    slot.product = old.empty() ? at::ones({}, numbers) : old.product.to(like.device());
   return slot;
 }
 
@@ -130,8 +140,7 @@ void FusedOptimizer::prepare() {
   const c10::NoGradGuard no_grad;
   std::vector<Slot> slots = slots_;  // handles: an allocation that fails leaves the state as it was
   each_parameter(groups_, [&](size_t i, const ParameterGroup& group, const Parameter& p) {
-    if (needs_state(group) && !fits(slots[i], p.tensor))
-      slots[i] = allocate(slots[i], p.tensor.detach());
+    if (needs_state(group) && !fits(slots[i], p)) slots[i] = allocate(slots[i], p);
   });
   slots_ = std::move(slots);
   fill_buckets();
@@ -144,29 +153,37 @@ void FusedOptimizer::fill_buckets() {
   for (size_t g = 0; g < groups_.size(); ++g) {
     const bool with_state = needs_state(groups_[g]);
     for (const auto& parameter : groups_[g].parameters) {
-      Bucket& bucket = bucket_for(g, parameter.tensor, with_state);
+      Bucket& bucket = bucket_for(g, parameter, with_state);
       FusedLists& lists = bucket.lists;
       places_[parameter.tensor.unsafeGetTensorImpl()] = {
           static_cast<size_t>(&bucket - buckets_.data()), lists.parameters.size()};
       const Slot& slot = slots_[index++];
       lists.parameters.push_back(parameter.tensor);
       if (!with_state) continue;
-      for (size_t i = 0; i < kept_.buffers.size(); ++i) lists.buffers[i].push_back(slot.buffers[i]);
-      if (kept_.counts) lists.steps.push_back(slot.step);
-      if (!kept_.product.empty()) lists.products.push_back(slot.product);
+      const auto keep = [](const Tensor& tensor, std::vector<Tensor>& list) {
+        if (tensor.defined()) list.push_back(tensor);
+      };
+      for (size_t i = 0; i < slot.buffers.size(); ++i) {
+        keep(slot.buffers[i], lists.buffers[i]);
+        keep(slot.scales[i], lists.scales[i]);
+      }
+      keep(slot.step, lists.steps);
+      keep(slot.product, lists.products);
     }
   }
 }
 
-FusedOptimizer::Bucket& FusedOptimizer::bucket_for(size_t group, const Tensor& parameter,
+FusedOptimizer::Bucket& FusedOptimizer::bucket_for(size_t group, const Parameter& parameter,
                                                    bool with_state) {
+  const Tensor& tensor = parameter.tensor;
+  const FusedState& kept = kept_of(parameter);
   for (auto& bucket : buckets_) {
     const Tensor& first = bucket.lists.parameters.front();
-    if (bucket.group == group && first.device() == parameter.device() &&
-        first.dtype() == parameter.dtype())
+    if (bucket.group == group && bucket.kept == kept && first.device() == tensor.device() &&
+        first.dtype() == tensor.dtype())
       return bucket;
   }
-  buckets_.push_back({group, with_state, {}});
+  buckets_.push_back({group, with_state, kept, {}});
   return buckets_.back();
 }
 
@@ -208,8 +225,10 @@ void FusedOptimizer::step_one(const Tensor& parameter) {
   one.gradients = {parameter.grad()};
   if (!all.steps.empty()) one.steps = {all.steps[index]};
   if (!all.products.empty()) one.products = {all.products[index]};
-  for (size_t i = 0; i < all.buffers.size(); ++i)
+  for (size_t i = 0; i < all.buffers.size(); ++i) {
     if (!all.buffers[i].empty()) one.buffers[i] = {all.buffers[i][index]};
+    if (!all.scales[i].empty()) one.scales[i] = {all.scales[i][index]};
+  }
   raise(one.steps);
   launch(groups_[buckets_[bucket].group], one);
 }
@@ -225,7 +244,10 @@ FusedLists FusedOptimizer::with_gradient(const FusedLists& all) {
   keep(all.gradients, some.gradients);
   keep(all.steps, some.steps);
   keep(all.products, some.products);
-  for (size_t i = 0; i < all.buffers.size(); ++i) keep(all.buffers[i], some.buffers[i]);
+  for (size_t i = 0; i < all.buffers.size(); ++i) {
+    keep(all.buffers[i], some.buffers[i]);
+    keep(all.scales[i], some.scales[i]);
+  }
   return some;
 }
 
@@ -259,10 +281,10 @@ std::vector<NamedTensor> FusedOptimizer::state() const {
   each_parameter(groups_, [&](size_t i, const ParameterGroup&, const Parameter& p) {
     const Slot& slot = slots_[i];
     if (slot.empty()) return;
-    for (size_t b = 0; b < kept_.buffers.size(); ++b)
-      all.push_back({kept_.buffers[b] + "/" + p.name, slot.buffers[b]});
-    if (kept_.counts) all.push_back({std::string(kStep) + "/" + p.name, slot.step});
-    if (!kept_.product.empty()) all.push_back({kept_.product + "/" + p.name, slot.product});
+    const auto called = names(kept_of(p));
+    auto name = called.begin();
+    for (const Tensor* tensor : slot.all())
+      if (tensor->defined()) all.push_back({*name++ + "/" + p.name, *tensor});
   });
   return all;
 }
@@ -276,17 +298,27 @@ std::vector<const NamedTensor*> FusedOptimizer::entries_of(const Parameter& para
     require_like(*entry, like, /*exact_type=*/true);
     entries.push_back(entry);
   };
-  for (const auto& name : kept_.buffers) look(name, parameter.tensor);
-  if (kept_.counts) look(kStep, at::zeros({}, at::kFloat));
-  if (!kept_.product.empty()) look(kept_.product, at::zeros({}, at::kFloat));
-  if (!entries.empty() && entries.size() != names().size()) {
+  const FusedState& kept = kept_of(parameter);
+  const auto number = at::device(at::kMeta).dtype(at::kFloat);
+  for (const auto& name : kept.buffers)
+    look(name, kept.eight_bit ? at::empty(parameter.tensor.sizes(), number.dtype(at::kByte))
+                              : parameter.tensor);
+  if (kept.eight_bit)
+    for (const auto& name : kept.buffers)
+      look(name + kScale, at::empty({blocks_of(parameter.tensor)}, number));
+  if (kept.counts) look(kStep, at::empty({}, number));
+  if (!kept.product.empty()) look(kept.product, at::empty({}, number));
+  if (!entries.empty() && entries.size() != names(kept).size()) {
     throw_incomplete(parameter.name);
   }
   return entries;
 }
 
 FusedOptimizer::Found FusedOptimizer::find(const std::vector<NamedTensor>& state) {
-  const StateIndex index(state, kind(), [known = names()](const std::string& buffer) {
+  std::vector<std::string> known;
+  for (const FusedState& kept : all_kept())
+    for (const std::string& name : names(kept)) known.push_back(name);
+  const StateIndex index(state, kind(), [&](const std::string& buffer) {
     return std::ranges::find(known, buffer) != known.end();
   });
   Found found{.entries = std::vector<std::vector<const NamedTensor*>>(slots_.size())};

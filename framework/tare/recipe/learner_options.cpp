@@ -14,6 +14,7 @@ LearnerOptions learner_options(const RecipeOptions& recipe, size_t phase, const 
   options.micro_batch = micro_batch_of(recipe, own);
   options.recompute = recompute_of(recipe, own);
   options.offload = offload_of(recipe, own);
+  if (recipe.overfit > 0) options.shuffle = false;  // the same batches in each epoch
   options.folder = recipe.folder / recipe.name;
   options.stop_on_nan = false;  // a callback of the run checks the losses and names the phase
   options.progress = false;     // the run prints its own table

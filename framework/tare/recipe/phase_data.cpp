@@ -132,14 +132,35 @@ DataOptions data_of(const RecipeOptions& recipe, const PhaseOptions& phase) {
   return data;
 }
 
+// Without a limit, phases with other batches share what is open.
+DataCut cut_of(const RecipeOptions& recipe, const PhaseOptions* phase) {
+  DataCut cut{.limit = recipe.limit, .overfit = recipe.overfit};
+  if (cut) cut.batch = phase ? given_batch(recipe, *phase) : recipe.batch;
+  return cut;
+}
+
+int64_t limited_samples(const RecipeOptions& recipe, const PhaseOptions& phase,
+                        const DataFacts& data) {
+  const int64_t all = data.all_training_samples;
+  const int64_t batches = recipe.overfit > 0 ? recipe.overfit : recipe.limit.train_batches;
+  const int64_t batch = batch_of(recipe, phase, data);
+  return batches == 0 || batches > all / batch ? all : batches * batch;
+}
+
+bool is_open(const RecipeOptions& recipe, size_t phase, const RecipeData& data) {
+  const PhaseOptions& options = recipe.phases[phase];
+  return data.is_open(data_of(recipe, options), cut_of(recipe, &options));
+}
+
 OpenData& open_data(const RecipeOptions& recipe, RecipeData& data) {
-  return *at_fields(recipe, "data", [&] { return &data.open(recipe.data); });
+  return *at_fields(recipe, "data",
+                    [&] { return &data.open(recipe.data, cut_of(recipe, nullptr)); });
 }
 
 OpenData& open_data(const RecipeOptions& recipe, size_t phase, RecipeData& data) {
   const PhaseOptions& options = recipe.phases[phase];
   try {
-    return data.open(data_of(recipe, options));
+    return data.open(data_of(recipe, options), cut_of(recipe, &options));
   } catch (const ConfigError& error) {
     const std::string parent = options.size > 0 && error.field() == "size"
                                    ? "phases." + std::to_string(phase)
@@ -153,7 +174,7 @@ std::optional<int64_t> given_batch(const RecipeOptions& recipe, const PhaseOptio
 }
 
 int64_t batch_of(const RecipeOptions& recipe, const PhaseOptions& phase, const DataFacts& data) {
-  return given_batch(recipe, phase).value_or(default_batch(data.training_samples));
+  return given_batch(recipe, phase).value_or(default_batch(data.all_training_samples));
 }
 
 Duration duration_of(const PhaseOptions& phase) {

@@ -9,6 +9,13 @@
 namespace tare {
 
 [[nodiscard]] DataOptions data_of(const RecipeOptions& recipe, const PhaseOptions& phase);
+/// Returns what the recipe leaves of the data of the phase; nullptr: of the recipe's.
+[[nodiscard]] DataCut cut_of(const RecipeOptions& recipe, const PhaseOptions* phase);
+/// Returns the samples that this leaves of the training split.
+[[nodiscard]] int64_t limited_samples(const RecipeOptions& recipe, const PhaseOptions& phase,
+                                      const DataFacts& data);
+/// Whether open_data() of the phase would read nothing.
+[[nodiscard]] bool is_open(const RecipeOptions& recipe, size_t phase, const RecipeData& data);
 /// Returns the batch that the phase or the recipe gives; unset: the data decides.
 [[nodiscard]] std::optional<int64_t> given_batch(const RecipeOptions& recipe,
                                                  const PhaseOptions& phase);

@@ -67,7 +67,7 @@ class RecipePlanner {
   [[nodiscard]] std::vector<size_t> order() const {
     std::vector<size_t> open, others;
     for (size_t i = 0; i < recipe_.phases.size(); ++i)
-      (data_.is_open(data_of(recipe_, recipe_.phases[i])) ? open : others).push_back(i);
+      (is_open(recipe_, i, data_) ? open : others).push_back(i);
     open.insert(open.end(), others.rbegin(), others.rend());
     return open;
   }

@@ -42,6 +42,7 @@ class Checker {
     check_frozen_weights();
     check_optimizer_keys();
     check_data(recipe_.data, {"data"});
+    check_overfit();
     check_export();
     at({"clip"}, "clip", [&] { check_clip(recipe_.learner.clip); });
     check_callbacks(recipe_);
@@ -56,6 +57,15 @@ class Checker {
   }
 
  private:
+  void check_overfit() const {
+    if (recipe_.overfit == 0) return;
+    if (recipe_.limit)
+      fail({"limit"}, "contradicts overfit, which takes its own batches", "one of them", "a limit");
+    if (recipe_.learner.sampling != "each")
+      fail({"sampling"}, "contradicts overfit, whose batches are the same in each epoch", "each",
+           recipe_.learner.sampling);
+  }
+
   // With a number of classes, which the data may give later.
   static ModelOptions counted(const ModelChoice& model) {
     ModelOptions options = model.options;

@@ -12,6 +12,7 @@
 #include "tare/config/node.h"
 #include "tare/config/registry.h"
 #include "tare/data/datasets.h"
+#include "tare/data/limit.h"
 #include "tare/model/registry.h"
 #include "tare/optim/schedule.h"
 #include "tare/train/options.h"
@@ -116,6 +117,8 @@ struct RecipeOptions {
   LearnerOptions learner{.metrics = {"accuracy"}};
   int64_t save_every = 500;  ///< steps between two automatic checkpoints; 0: only between phases
   DataOptions data{};        ///< of all phases, where a phase has none of its own
+  LimitOptions limit{};      ///< of every phase, see limited()
+  int64_t overfit = 0;       ///< batches that every phase learns by heart, see overfitted(); 0: off
   ModelChoice model{};       ///< by name
   std::vector<CallbackChoice> callbacks{};  ///< of every phase, made once for the run
   std::vector<PhaseOptions> phases{};       ///< at least one
@@ -134,6 +137,8 @@ void visit_fields(auto& visit, RecipeOptions& o) {
                            "stop_on_nan", "workers"});
   visit("save_every", o.save_every, config::at_least(0));
   visit("data", o.data);
+  visit("limit", o.limit);
+  visit("overfit", o.overfit, config::at_least(0));
   visit("model", o.model);
   visit.select(o.learner, {"loss", "metrics", "optimizer", "clip"});
   visit("callbacks", o.callbacks);

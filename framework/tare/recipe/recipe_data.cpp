@@ -11,6 +11,7 @@
 #include "tare/base/error.h"
 #include "tare/memory/backend.h"
 #include "tare/memory/oom.h"
+#include "tare/recipe/recipe.h"
 
 namespace tare {
 namespace {
@@ -50,20 +51,39 @@ DataFacts facts_of(const Splits& data) {
       .has_valid = data.valid != nullptr, .labels = labels_of(data), .bundle = bundle_data(data)};
   if (facts.bundle) add_inputs(*facts.bundle, data);
   if (!data.train) return facts;
-  facts.training_samples = data.train->size();
+  facts.training_samples = facts.all_training_samples = data.train->size();
   facts.sample_shape = data.train->sample_shape();
   facts.sample = on_meta(data.train->first_sample());
   return facts;
 }
 
-bool RecipeData::is_open(const DataOptions& options) const {
-  return open_ && open_->options == options;
+namespace {
+
+/// Leaves of the data what the cut says. What the labels and a bundle need is of all data.
+void apply(const DataCut& cut, OpenData& data) {
+  Splits& splits = data.named.splits;
+  if (!cut || !splits.train) return;
+  const int64_t batch = cut.batch.value_or(default_batch(splits.train->size()));
+  splits =
+      cut.overfit > 0 ? overfitted(splits, cut.overfit, batch) : limited(splits, cut.limit, batch);
+  data.facts.training_samples = splits.train->size();
+  data.facts.has_valid = splits.valid != nullptr;
+  data.named.description += "; limited to train " + std::to_string(splits.train->size()) +
+                            (cut.overfit > 0 ? ", valid the same"
+                             : splits.valid  ? ", valid " + std::to_string(splits.valid->size())
+                                             : "");
 }
 
-OpenData& RecipeData::open(const DataOptions& options) {
-  if (is_open(options)) return *open_;
+}  // namespace
+
+bool RecipeData::is_open(const DataOptions& options, const DataCut& cut) const {
+  return open_ && open_->options == options && open_->cut == cut;
+}
+
+OpenData& RecipeData::open(const DataOptions& options, const DataCut& cut) {
+  if (is_open(options, cut)) return *open_;
   close();  // before the next one is read
-  OpenData data{.options = options};
+  OpenData data{.options = options, .cut = cut};
   const memory::PeakScope peak(c10::kCPU);
   try {
     data.named = datasets::make(options, network_);
@@ -75,6 +95,7 @@ OpenData& RecipeData::open(const DataOptions& options) {
   data.bytes = memory::backend(c10::kCPU).usage().allocated_bytes - peak.start_bytes();
   data.peak_bytes = peak.peak_above_start_bytes();
   data.facts = facts_of(data.named.splits);
+  apply(cut, data);
   return open_.emplace(std::move(data));
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tare/data/datasets.h"
+#include "tare/data/limit.h"
 #include "tare/plan/fit_trace.h"
 #include "tare/train/bundle_data.h"
 
@@ -21,6 +22,7 @@ struct LabelCount {
 /// Describes the data of a recipe: a value, which stays when the data are closed.
 struct DataFacts {
   int64_t training_samples = 0;         ///< 0: there is no training split
+  int64_t all_training_samples = 0;     ///< before a limit of the recipe
   bool has_valid = false;               ///< there is a validation split
   std::vector<int64_t> sample_shape{};  ///< of the training split; empty: there is none
   Batch sample{};  ///< one of the training split, on the meta device; empty: there is none
@@ -30,9 +32,20 @@ struct DataFacts {
 /// Reads all targets and one sample.
 [[nodiscard]] DataFacts facts_of(const Splits& data);
 
+/// Holds what a recipe leaves of its data for a quick try; nothing by default.
+struct DataCut {
+  LimitOptions limit{};
+  int64_t overfit = 0;
+  std::optional<int64_t> batch{};  ///< unset: the data decides
+  bool operator==(const DataCut&) const = default;
+  /// Whether it leaves less than all.
+  explicit operator bool() const { return limit || overfit > 0; }
+};
+
 /// Holds an open data set, with what reading it took.
 struct OpenData {
   DataOptions options{};
+  DataCut cut{};
   datasets::Named named{};
   DataFacts facts{};
   int64_t bytes = 0;       ///< of the host's tensors that it holds
@@ -51,9 +64,9 @@ class RecipeData {
 
   /// Returns the data set of these options, valid until the next call of open() or close(). Throws
   /// what datasets::make() throws.
-  [[nodiscard]] OpenData& open(const DataOptions& options);
+  [[nodiscard]] OpenData& open(const DataOptions& options, const DataCut& cut = {});
   /// Whether open() would read nothing.
-  [[nodiscard]] bool is_open(const DataOptions& options) const;
+  [[nodiscard]] bool is_open(const DataOptions& options, const DataCut& cut = {}) const;
   [[nodiscard]] int64_t bytes() const { return open_ ? open_->bytes : 0; }  ///< of what is open
   void close() { open_.reset(); }
 

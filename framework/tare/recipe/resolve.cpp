@@ -48,12 +48,14 @@ void resolve_main(const RecipeOptions& given, const OpenData& data, ResolvedReci
   resolved.generated = data.named.generated;
   resolved.facts = data.facts;
   recipe.model.options.classes = classes_of(recipe, data.facts);
-  recipe.batch = given.batch.value_or(default_batch(data.facts.training_samples));
+  recipe.batch = given.batch.value_or(default_batch(data.facts.all_training_samples));
   const Origin::Data origin = origin_of(data.named);
   for (size_t i = 0; i < recipe.phases.size(); ++i) {
     resolved.origin.data.push_back(origin);
-    resolved.phases.push_back(resized(data.facts, recipe.data, recipe, i));
-    if (!recipe.phases[i].data) check_data(recipe, i, data);
+    OpenData own = data;  // a limit of batches leaves samples by the batch of the phase
+    own.facts.training_samples = limited_samples(recipe, recipe.phases[i], data.facts);
+    resolved.phases.push_back(resized(own.facts, recipe.data, recipe, i));
+    if (!recipe.phases[i].data) check_data(recipe, i, own);
   }
 }
 

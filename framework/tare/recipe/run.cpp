@@ -228,8 +228,7 @@ class Runner {
 
   [[nodiscard]] bool needed_after(size_t index) const {
     if (report_.reason == StopReason::interrupted) return false;
-    if (index + 1 < recipe_.phases.size())
-      return data_.is_open(data_of(recipe_, recipe_.phases[index + 1]));
+    if (index + 1 < recipe_.phases.size()) return is_open(recipe_, index + 1, data_);
     return !options_.dry_run && evaluates_or_exports();
   }
 

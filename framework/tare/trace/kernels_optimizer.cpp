@@ -1,5 +1,7 @@
-// The fused optimizers and the scaler of gradients: they work in place and allocate nothing.
+// The fused optimizers and the scaler of gradients, which work in place and allocate nothing, and
+// the search for the codes of an optimizer of 8 bits.
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
 
 #include <optional>
 
@@ -20,6 +22,10 @@ void fused_sgd(TensorList, TensorList, TensorList, double, double, double, doubl
 
 void unscale(TensorList, Tensor&, const Tensor&) {}
 
+Tensor bucketize(const Tensor& self, const Tensor&, bool out_int32, bool) {
+  return at::empty(self.sizes(), self.options().dtype(out_int32 ? at::kInt : at::kLong));
+}
+
 }  // namespace
 
 void add_optimizer_kernels(Kernels& kernels) {
@@ -27,6 +33,7 @@ void add_optimizer_kernels(Kernels& kernels) {
   kernels.add("aten::_fused_adamw_", &fused_adam);
   kernels.add("aten::_fused_sgd_", &fused_sgd);
   kernels.add("aten::_amp_foreach_non_finite_check_and_unscale_", &unscale);
+  kernels.add("aten::bucketize.Tensor", &bucketize);
 }
 
 }  // namespace tare::plan
