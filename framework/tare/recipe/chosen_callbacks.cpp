@@ -7,7 +7,9 @@
 
 #include "tare/base/error.h"
 #include "tare/base/io.h"
+#include "tare/callback/mixing.h"
 #include "tare/callback/registry.h"
+#include "tare/metric/check.h"
 
 namespace tare {
 namespace {
@@ -25,10 +27,37 @@ ChosenCallback made(const RecipeOptions& recipe, const CallbackChoice& choice,
                     const std::string& place) {
   const auto& registry = callbacks::registry();
   try {
-    return {registry.make(registry.complete(choice)), place + '.' + choice.name};
+    CallbackPtr callback = registry.make(registry.complete(choice));
+    auto* const mixing = dynamic_cast<BatchMixing*>(callback.get());
+    if (mixing) mixing->set_classes(recipe.model.options.classes);
+    return {std::move(callback), place + '.' + choice.name};
   } catch (const ConfigError& error) {
     throw error.within(place, recipe.file.place(place + '.' + error.field()));
   }
+}
+
+void check_loss(const RecipeOptions& recipe, const ChosenCallback& chosen) {
+  if (!dynamic_cast<const BatchMixing*>(chosen.callback.get())) return;
+  if (loss_name(recipe) == "cross_entropy") return;
+  refuse(recipe, chosen.path, "mixes classes, which only the loss cross_entropy can be given mixed",
+         "loss: cross_entropy", loss_name(recipe));
+}
+
+/// Throws ConfigError for a callback that mixes batches, and a sample that it cannot mix.
+void check_mixing(const RecipeOptions& recipe, const ChosenCallback& chosen, const Batch& sample) {
+  const auto* const mixing = dynamic_cast<const BatchMixing*>(chosen.callback.get());
+  if (!mixing || sample.inputs.empty()) return;
+  if (sample.inputs.size() != 1 || sample.targets.size() != 1)
+    refuse(recipe, chosen.path, "mixes one input and one target", "data of one each",
+           std::to_string(sample.inputs.size()) + " and " + std::to_string(sample.targets.size()));
+  const at::Tensor &input = sample.input(), &target = sample.target();
+  if (mixing->needs_pictures() ? input.dim() != 4 : !input.is_floating_point())
+    refuse(recipe, chosen.path, "cannot mix the samples of the data",
+           mixing->needs_pictures() ? "pictures" : "pictures or other floating numbers",
+           describe(input[0]));
+  if (target.dim() != 1 || target.scalar_type() != at::kLong)
+    refuse(recipe, chosen.path, "mixes targets that are one class for each sample",
+           "data with a class for each sample", describe(target));
 }
 
 /// The columns of the epochs table and the names of callbacks, as the list of a fit is walked.
@@ -40,7 +69,9 @@ class Walk {
   }
 
   void check(const std::vector<ChosenCallback>& list) {
-    for (const auto& [callback, path] : list) {
+    for (const ChosenCallback& chosen : list) {
+      const auto& [callback, path] = chosen;
+      check_loss(recipe_, chosen);
       if (!names_.insert(callback->name()).second)
         refuse(recipe_, path, "is given twice for one fit", "once", callback->name());
       const CallbackFacts facts = callback->facts();
@@ -104,8 +135,10 @@ void check_callbacks(const RecipeOptions& recipe, size_t phase, const DataFacts&
     return std::ranges::find(metrics, name) != metrics.end();
   };
   for (const auto& of : {std::optional<size_t>(), std::optional(phase)})
-    for (const auto& [callback, path] : make_callbacks(recipe, of))
-      for (const auto& figure : callback->facts().watched) {
+    for (const ChosenCallback& chosen : make_callbacks(recipe, of)) {
+      check_mixing(recipe, chosen, facts.sample);
+      for (const auto& figure : chosen.callback->facts().watched) {
+        const std::string& path = chosen.path;
         const std::string metric = metric_of(figure);
         const bool of_a_target = !is_metric(figure) && is_metric(metric);
         if (!facts.has_valid && (is_metric(metric) || figure == "valid_loss"))
@@ -114,6 +147,7 @@ void check_callbacks(const RecipeOptions& recipe, size_t phase, const DataFacts&
           refuse(recipe, path, "watches a figure of one of several targets, and the data have one",
                  metric, figure);
       }
+    }
 }
 
 }  // namespace tare
