@@ -113,10 +113,12 @@ TEST(Entries, SayWhatEachOptionMeansAndTakes) {
 // One form for all: what the entry does, in the third person.
 TEST(Entries, BeginTheirTextsWithAVerb) {
   const std::set<std::string> verbs{
-      "adds",     "averages",   "applies", "classifies", "computes",  "divides", "draws", "ends",
-      "follows",  "multiplies", "keeps",   "lets",       "lowers",    "mirrors", "moves", "pads",
-      "pauses",   "predicts",   "raises",  "reads",      "resizes",   "rotates", "saves", "scales",
-      "segments", "stacks",     "starts",  "steps",      "subtracts", "tries",   "warns", "writes"};
+      "adds",     "applies",  "averages", "changes", "classifies", "computes",  "cuts",
+      "divides",  "does",     "draws",    "ends",    "erases",     "follows",   "keeps",
+      "lets",     "lowers",   "mirrors",  "moves",   "multiplies", "pads",      "pauses",
+      "predicts", "puts",     "raises",   "reads",   "resizes",    "rotates",   "saves",
+      "scales",   "segments", "stacks",   "starts",  "steps",      "subtracts", "takes",
+      "tries",    "warns",    "writes"};
   for (const auto& kind : cli::entry_kinds())
     for (const auto& entry : kind.entries) {
       EXPECT_THAT(verbs, Contains(entry.summary.substr(0, entry.summary.find(' '))))

@@ -41,6 +41,21 @@ class SweepDataTest : public ::testing::TestWithParam<std::string> {
       io::make_directories(folder);
       write_png(folder / (std::to_string(i) + ".png"), digits.images[i]);
     }
+    std::ofstream list(folder_ / "list.csv");
+    list << "path,label\n";
+    for (int64_t i = 0; i < 120; ++i) {
+      const std::string label = std::to_string(digits.labels[i].item<int64_t>());
+      list << "pngs/" << label << '/' << i << ".png," << label << '\n';
+    }
+    list.close();
+    io::make_directories(folder_ / "cifar");
+    io::write_atomically(folder_ / "cifar/batches.meta.txt", "cat\ndog\n");
+    for (const char* file : {"data_batch_1", "data_batch_2", "data_batch_3", "data_batch_4",
+                             "data_batch_5", "test_batch"}) {
+      std::string rows;
+      for (int i = 0; i < 24; ++i) rows += static_cast<char>(i % 2) + std::string(3072, 'a');
+      io::write_atomically(folder_ / "cifar" / (std::string(file) + ".bin"), rows);
+    }
     std::vector<std::string> examples;
     for (int64_t i = 0; i < 120; ++i)
       examples.push_back(example_of({{"image", bytes_feature(encode_png(digits.images[i]))},
@@ -77,6 +92,8 @@ class SweepDataTest : public ::testing::TestWithParam<std::string> {
             {"mnist10k", ", download: false"},
             {"text", ", file: " + (folder_ / "book.txt").string() + ", context: 12"},
             {"image_folder", ", folder: " + (folder_ / "pngs").string()},
+            {"image_list", ", file: " + (folder_ / "list.csv").string()},
+            {"cifar", ", folder: " + (folder_ / "cifar").string()},
             {"text_folder", ", folder: " + (folder_ / "texts").string()},
             {"tfrecord", ", files: [" + (folder_ / "digits.tfrecord").string() + "]"}};
   }

@@ -9,6 +9,7 @@
 #include "tare/callback/averaged_weights.h"
 #include "tare/callback/freeze_batch_norm.h"
 #include "tare/callback/gradient_norm.h"
+#include "tare/callback/mixing.h"
 #include "tare/callback/tensorboard.h"
 #include "tare/memory/backend.h"
 #include "tare/model/registry.h"
@@ -106,9 +107,12 @@ TEST_F(ExactPlan, OfEveryOptimizer) {
 
 TEST_F(ExactPlan, OfCallbacksThatKeepMemoryOrChangeIt) {
   const std::vector<std::function<CallbackPtr()>> callbacks{
-      [] { return std::make_shared<Ema>(); }, [] { return std::make_shared<Swa>(); },
+      [] { return std::make_shared<Ema>(); },
+      [] { return std::make_shared<Swa>(); },
       [] { return std::make_shared<GradientNorm>(); },
       [] { return std::make_shared<FreezeBatchNorm>(); },
+      [] { return std::make_shared<Mixup>(MixingOptions{}, 10); },
+      [] { return std::make_shared<Cutmix>(MixingOptions{}, 10); },
       [] { return std::make_shared<TensorBoard>(TensorBoardOptions{.histograms = true}); }};
   for (const char* name : {"mlp", "resnet9"})
     for (const char* precision : {"fp32", "bf16-true"})

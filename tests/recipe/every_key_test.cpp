@@ -107,6 +107,8 @@ class EveryKey : public ::testing::Test {
   void SetUp() override {
     const fs::path other = folder_ / "other";
     write_image_folder(other / "pictures", 50);
+    write_image_list(other / "listed/list.csv", 50);
+    write_cifar(other / "cifar", 30);
     write_idx_pair(other, "t10k", 50);
     write_tfrecord(other / "digits.tfrecord", 50);
     write_rows(other / "rows.tfrecord", 96);
@@ -210,6 +212,7 @@ KeyRows EveryKey::rows() const {
            "/mnist10k/t10k-images-idx3-ubyte.gz, labels: " + mine +
            "/mnist10k/t10k-labels-idx1-ubyte.gz" + more + "}";
   };
+  const std::string listed = "data={name: image_list, file: " + mine + "/listed/list.csv}";
   const std::string tfrecord = "data={name: tfrecord, files: [" + mine + "/digits.tfrecord]}";
   const std::string numbers = "data={name: tfrecord, files: [" + other + "/rows.tfrecord]}";
   const std::string texts = "data={name: text_folder, folder: " + mine + "/texts}",
@@ -258,6 +261,11 @@ KeyRows EveryKey::rows() const {
       {"data.folder@image_folder",
        {"data.folder=" + other + "/pictures",
         {"data={name: image_folder, folder: " + mine + "/pictures}"}}},
+      {"data.folder@cifar",
+       {"data.folder=" + other + "/cifar", {"data={name: cifar, folder: " + mine + "/cifar}"}}},
+      {"data.file@image_list", {"data.file=" + other + "/listed/list.csv", {listed}}},
+      {"data.cache@image_list", {"data.cache=0", {listed}}},
+      {"data.channels@image_list", {"data.channels=3", {listed}}},
       {"data.folder@text_folder", {"data.folder=" + other + "/texts", {texts, lstm}}},
       {"data.length@text_folder", {"data.length=6", {texts, lstm}}},
       {"data.collate@text_folder", {"data.collate={pad: {with: mask}}", {texts, lstm}}},
@@ -397,6 +405,13 @@ KeyRows EveryKey::option_rows() const {
     const std::string start = "data.transforms=[{" + entry + ": {";
     return KeyRow{start + with + "}}]", {start + without + "}}]"}};
   };
+  const auto of_colours = [&](const std::string& entry, const std::string& option) {
+    const std::string start = "data.transforms=[{" + entry + ": {";
+    return KeyRow{start + option + "}}]",
+                  {"data={name: image_folder, folder: " + own_.path().string() +
+                       "/pictures, channels: 3, size: 12}",
+                   start + "}}]"}};
+  };
   const auto metric = [](const std::string& entry, const std::string& option) {
     return KeyRow{"metrics=[{" + entry + ": {" + option + "}}]", {"metrics=[" + entry + "]"}};
   };
@@ -484,6 +499,10 @@ KeyRows EveryKey::option_rows() const {
        callback("reduce_on_plateau", "min_delta: 100", "min_delta: 100, patience: 1")},
       {"callbacks.reduce_on_plateau.min_lr",
        callback("reduce_on_plateau", "min_delta: 100", "min_delta: 100, min_lr: 0.01")},
+      {"callbacks.mixup.alpha", callback("mixup", "", "alpha: 5")},
+      {"callbacks.mixup.probability", callback("mixup", "", "probability: 0.5")},
+      {"callbacks.cutmix.alpha", callback("cutmix", "", "alpha: 0.1")},
+      {"callbacks.cutmix.probability", callback("cutmix", "", "probability: 0.5")},
       {"callbacks.stop_file.file", callback("stop_file", "", "file: /proc/version")},
       {"callbacks.freeze_batch_norm.frozen_only",
        callback("freeze_batch_norm", "", "frozen_only: true")},
@@ -493,6 +512,44 @@ KeyRows EveryKey::option_rows() const {
       {"transforms.affine.degrees", transform("affine", "", "degrees: 90")},
       {"transforms.affine.zoom", transform("affine", "", "zoom: 0.5")},
       {"transforms.flip.probability", transform("flip", "", "probability: 1")},
+      {"transforms.centre_crop.height",
+       transform("centre_crop", "height: 8, width: 8", "height: 9, width: 8")},
+      {"transforms.centre_crop.width",
+       transform("centre_crop", "height: 8, width: 8", "height: 8, width: 9")},
+      {"transforms.centre_crop.short_side",
+       transform("centre_crop", "height: 8, width: 8", "height: 8, width: 8, short_side: 10")},
+      {"transforms.colour.brightness", transform("colour", "", "brightness: 0.5")},
+      {"transforms.colour.contrast", transform("colour", "", "contrast: 0.5")},
+      {"transforms.colour.saturation", of_colours("colour", "saturation: 0.5")},
+      {"transforms.colour.hue", of_colours("colour", "hue: 0.1")},
+      {"transforms.crop.height", transform("crop", "height: 8, width: 8", "height: 9, width: 8")},
+      {"transforms.crop.width", transform("crop", "height: 8, width: 8", "height: 8, width: 9")},
+      {"transforms.crop.padding",
+       transform("crop", "height: 8, width: 8", "height: 8, width: 8, padding: 2")},
+      {"transforms.crop.fill", transform("crop", "height: 8, width: 8, padding: 2",
+                                         "height: 8, width: 8, padding: 2, fill: edge")},
+      {"transforms.erasing.probability", transform("erasing", "", "probability: 1")},
+      {"transforms.erasing.scale", transform("erasing", "", "scale: [0.5, 0.5]")},
+      {"transforms.erasing.ratio", transform("erasing", "", "ratio: [1, 1]")},
+      {"transforms.erasing.fill", transform("erasing", "", "fill: noise")},
+      {"transforms.erasing.value", transform("erasing", "", "value: 0.5")},
+      {"transforms.grey.probability", of_colours("grey", "probability: 1")},
+      {"transforms.rand_augment.operations", transform("rand_augment", "", "operations: 1")},
+      {"transforms.rand_augment.magnitude", transform("rand_augment", "", "magnitude: 20")},
+      {"transforms.rand_augment.levels", transform("rand_augment", "", "levels: 11")},
+      {"transforms.random_resized_crop.height",
+       transform("random_resized_crop", "height: 8, width: 8", "height: 9, width: 8")},
+      {"transforms.random_resized_crop.width",
+       transform("random_resized_crop", "height: 8, width: 8", "height: 8, width: 9")},
+      {"transforms.random_resized_crop.scale",
+       transform("random_resized_crop", "height: 8, width: 8",
+                 "height: 8, width: 8, scale: [0.5, 1]")},
+      {"transforms.random_resized_crop.ratio",
+       transform("random_resized_crop", "height: 8, width: 8",
+                 "height: 8, width: 8, ratio: [1, 1]")},
+      {"transforms.random_resized_crop.short_side",
+       transform("random_resized_crop", "height: 8, width: 8",
+                 "height: 8, width: 8, short_side: 12")},
       {"transforms.normalise.mean",
        transform("normalise", "mean: [0], std: [1]", "mean: [0.5], std: [1]")},
       {"transforms.normalise.std",

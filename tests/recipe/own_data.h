@@ -75,11 +75,45 @@ inline void write_text(const std::filesystem::path& file, int64_t count) {
   io::write_atomically(file, text);
 }
 
+/// Writes a list of `count` pictures of 16 x 16 pixels, each with one of ten labels.
+inline void write_image_list(const std::filesystem::path& file, int64_t count) {
+  const DigitImages digits = generate_digits({.count = count, .size = 16});
+  std::string rows = "path,label\n";
+  io::make_directories(file.parent_path());
+  for (int64_t i = 0; i < count; ++i) {
+    const std::string name = std::to_string(i) + ".png";
+    write_png(file.parent_path() / name, digits.images[i]);
+    rows += name + ",digit " + std::to_string(digits.labels[i].item<int64_t>()) + '\n';
+  }
+  io::write_atomically(file, rows);
+}
+
+/// Writes the six files of CIFAR-10, each with `count` pictures, and the names of its classes.
+inline void write_cifar(const std::filesystem::path& folder, int64_t count) {
+  constexpr size_t kPixels = 3 * 32 * 32;
+  io::make_directories(folder);
+  std::string names;
+  for (int i = 0; i < 10; ++i) names += "class " + std::to_string(i) + '\n';
+  io::write_atomically(folder / "batches.meta.txt", names);
+  for (const char* file : {"data_batch_1", "data_batch_2", "data_batch_3", "data_batch_4",
+                           "data_batch_5", "test_batch"}) {
+    std::string rows;
+    for (int64_t i = 0; i < count; ++i) {
+      rows += static_cast<char>(i % 10);
+      for (size_t at = 0; at < kPixels; ++at)
+        rows += static_cast<char>((at * static_cast<size_t>(i + 3)) % 251);
+    }
+    io::write_atomically(folder / (std::string(file) + ".bin"), rows);
+  }
+}
+
 /// A machine on which every data set is there.
 class OwnData {
  public:
   OwnData() {
     write_image_folder(folder_ / "pictures", 60);
+    write_image_list(folder_ / "listed/list.csv", 60);
+    write_cifar(folder_ / "cifar", 20);
     write_idx_pair(folder_ / "mnist10k", "t10k", 70);
     write_tfrecord(folder_ / "digits.tfrecord", 60);
     write_text_folder(folder_ / "texts", 60);
@@ -96,6 +130,8 @@ class OwnData {
     if (name == "text")
       return {.name = name, .file = (folder_ / "book.txt").string(), .context = 12};
     if (name == "image_folder") return {.name = name, .folder = (folder_ / "pictures").string()};
+    if (name == "image_list") return {.name = name, .file = (folder_ / "listed/list.csv").string()};
+    if (name == "cifar") return {.name = name, .folder = (folder_ / "cifar").string()};
     if (name == "text_folder") return {.name = name, .folder = (folder_ / "texts").string()};
     if (name == "tfrecord")
       return {.name = name, .files = {(folder_ / "digits.tfrecord").string()}};

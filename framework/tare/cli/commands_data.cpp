@@ -12,6 +12,7 @@
 #include "tare/cli/data_check.h"
 #include "tare/cli/entries.h"
 #include "tare/cli/shipped.h"
+#include "tare/data/cifar.h"
 #include "tare/data/datasets.h"
 #include "tare/data/picture_check.h"
 
@@ -73,10 +74,17 @@ void check_options(const std::string& verb, const Arguments& arguments) {
                                            ", not of " + verb + ": omit it");
 }
 
-int check_folder(const std::string& folder, bool as_json) {
-  datasets::check_files({.name = "image_folder", .folder = folder});
-  const PictureCheck check = check_pictures(folder);
-  std::cout << (as_json ? json_of(check, folder) : text_of(check, width_for(std::cout)));
+/// Checks a folder of pictures, a list of pictures, or a folder of CIFAR's files.
+PictureCheck check_of(const std::string& place) {
+  std::error_code ignored;  // what cannot be looked at is reported as a missing folder
+  if (std::filesystem::is_regular_file(place, ignored)) return check_listed_pictures(place);
+  datasets::check_files({.name = "image_folder", .folder = place});
+  return is_cifar(place) ? check_cifar(place) : check_pictures(place);
+}
+
+int check_place(const std::string& place, bool as_json) {
+  const PictureCheck check = check_of(place);
+  std::cout << (as_json ? json_of(check, place) : text_of(check, width_for(std::cout)));
   return check.problems.empty() ? kSuccess : kBadInput;
 }
 
@@ -110,7 +118,7 @@ int data_command(const Arguments& arguments) {
     std::cout << datasets::fetch(name).string() << '\n';
     return kSuccess;
   }
-  if (verb == "check") return check_folder(name, arguments.has("json"));
+  if (verb == "check") return check_place(name, arguments.has("json"));
   GeneratedDigits options;
   if (arguments.has("count")) options.count = count_of(arguments.get("count"));
   if (arguments.has("style")) options.style = arguments.get("style");

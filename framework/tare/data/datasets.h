@@ -25,16 +25,18 @@ struct DataOptions {
   std::string style{};          ///< generated_digits: printed (default) | written
   int64_t seed = 0;             ///< of the generator and of the split
   std::string images{}, labels{};  ///< idx: the two files
-  std::string folder{};            ///< image_folder, text_folder: one subfolder per class, or none
-  /// image_folder: bytes of decoded pictures that are kept; unset: all, up to 8 GiB; 0: none.
+  std::string folder{};  ///< image_folder, text_folder: one subfolder per class, or none; cifar
+  /// image_folder, image_list: bytes of decoded pictures that are kept; unset: all, up to 8 GiB;
+  /// 0: none.
   std::optional<int64_t> cache{};
-  std::string file{};       ///< text: the file
+  std::string file{};       ///< text, image_list: the file
   int64_t context = 0;      ///< text: tokens of a sample; 0: 128
   std::string tokenizer{};  ///< text: characters (default) | bytes
   int64_t length = 0;       ///< text_folder: bytes of a text that are read; 0: all
   /// text_folder: joins texts, see collates::registry(); unset: `pad`.
   std::optional<config::Choice> collate{};
-  int64_t channels = 0;  ///< image_folder, tfrecord: 1 grey, 3 RGB, 0: those of the first picture
+  /// image_folder, image_list, tfrecord: 1 grey, 3 RGB, 0: those of the first picture.
+  int64_t channels = 0;
   /// Files of tfrecord data, or folders of files; `valid_files` and `test_files` are for splits of
   /// their own.
   std::vector<std::string> files{}, valid_files{}, test_files{};

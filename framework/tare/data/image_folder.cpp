@@ -17,6 +17,7 @@
 #include "tare/data/class_folders.h"
 #include "tare/data/datasets.h"
 #include "tare/data/image_files.h"
+#include "tare/data/image_parts.h"
 #include "tare/data/picture_kind.h"
 #include "tare/data/tensor_dataset.h"
 #include "tare/transform/picture.h"
@@ -35,11 +36,7 @@ void check(const ImageFolderOptions& o) {
     throw ConfigError(kWhere, "cache_bytes and limit_bytes must be >= 0");
 }
 
-/// A split of a folder, or the whole folder.
-struct Part {
-  std::string name{};  // "train", or "" of a whole folder
-  ClassFolders listing{};
-};
+using Part = ImagePart;
 
 int64_t pictures_of(const std::vector<Part>& parts) {
   int64_t count = 0;
@@ -68,9 +65,11 @@ at::Tensor read_all(const ImageFiles& files) {
   return images;
 }
 
-/// Makes data sets of the parts of a folder, all with one shape.
-std::vector<DatasetPtr> read(const fs::path& folder, std::vector<Part> parts,
-                             const ImageFolderOptions& o) {
+}  // namespace
+
+std::vector<DatasetPtr> read_image_parts(const fs::path& folder, std::vector<ImagePart> parts,
+                                         const ImageFolderOptions& o) {
+  check(o);
   const std::vector<int64_t> shape = shape_of(parts.front().listing.files.front(), o);
   const int64_t sample = c10::multiply_integers(shape), count = pictures_of(parts);
   const bool fits = sample <= o.limit_bytes / count;
@@ -105,6 +104,8 @@ std::vector<DatasetPtr> read(const fs::path& folder, std::vector<Part> parts,
   }
   return sets;
 }
+
+namespace {
 
 /// Throws ConfigError unless a split has the classes of `train`.
 void check_classes(const fs::path& folder, const Part& train, const Part& other) {
@@ -162,7 +163,8 @@ DatasetPtr image_folder(const fs::path& folder, const ImageFolderOptions& option
   if (has_image_splits(folder))
     throw ConfigError(kWhere, "folder", "holds splits, in subfolders such as train",
                       "image_folder_splits(), or the folder of one split", folder.string());
-  return read(folder, {{"", list_class_folders(folder, kPictures, true)}}, options).front();
+  return read_image_parts(folder, {{"", list_class_folders(folder, kPictures, true)}}, options)
+      .front();
 }
 
 Splits image_folder_splits(const fs::path& folder, const ImageFolderOptions& options) {
@@ -173,7 +175,7 @@ Splits image_folder_splits(const fs::path& folder, const ImageFolderOptions& opt
   std::vector<Part> parts = parts_of(folder, true);
   std::vector<std::string> names;
   for (const Part& part : parts) names.push_back(part.name);
-  const std::vector<DatasetPtr> sets = read(folder, std::move(parts), options);
+  const std::vector<DatasetPtr> sets = read_image_parts(folder, std::move(parts), options);
   Splits splits;
   for (size_t i = 0; i < sets.size(); ++i)
     (names[i] == "train"  ? splits.train

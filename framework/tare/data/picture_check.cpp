@@ -1,4 +1,4 @@
-// Checks a folder of pictures, file by file.
+// Checks a folder or a list of pictures, file by file.
 #include "tare/data/picture_check.h"
 
 #include <algorithm>
@@ -9,8 +9,10 @@
 #include "tare/base/content_hash.h"
 #include "tare/base/error.h"
 #include "tare/base/io.h"
+#include "tare/data/cifar.h"
 #include "tare/data/image_files.h"
 #include "tare/data/picture_kind.h"
+#include "tare/data/picture_list.h"
 #include "tare/transform/image_limits.h"
 #include "tare/transform/picture.h"
 
@@ -43,6 +45,29 @@ class Checker {
     for (const std::string& split : splits) compare_classes(splits.front(), split);
     if (result_.pictures == 0 && result_.problems.empty())
       problem(folder_, "has no PNG, JPEG or WebP file");
+    check_sizes_and_channels();
+    return std::move(result_);
+  }
+
+  /// Checks the pictures of a list in this folder.
+  PictureCheck run(const std::vector<ListedPicture>& pictures) {
+    constexpr const char* kNone = "is not there: paths are relative to the folder of the list";
+    for (const char* split : {"", "train", "valid", "test"}) {
+      std::map<std::string, std::vector<fs::path>> files;
+      for (const ListedPicture& picture : pictures)
+        if (picture.split == split) files[picture.label].push_back(picture.path);
+      for (const auto& [label, of_label] : files) {
+        result_.classes.push_back({split, label, 0});
+        labels_[split].insert(label);
+        for (const fs::path& file : of_label) check_file(split, label, file, kNone);
+      }
+    }
+    if (labels_.contains("") && labels_[""].size() == 1 && !labels_[""].contains(""))
+      warn(folder_, "has one class: a model that is trained on it always answers with that class");
+    for (const char* split : {"valid", "test"})
+      for (const std::string& label : labels_[split])
+        if (!labels_["train"].contains(label))
+          problem(folder_, "has the class '" + label + "' in " + split + ", but not in train");
     check_sizes_and_channels();
     return std::move(result_);
   }
@@ -90,9 +115,10 @@ class Checker {
       warn(deep, "is skipped: only files directly in the folder of a class are read");
   }
 
-  void check_file(const std::string& split, const std::string& label, const fs::path& file) {
+  void check_file(const std::string& split, const std::string& label, const fs::path& file,
+                  const char* missing = "is a link to nothing") {
     std::error_code ignored;
-    if (!fs::exists(file, ignored)) return problem(file, "is a link to nothing");
+    if (!fs::exists(file, ignored)) return problem(file, missing);
     try {
       const std::string content = io::read_text(file, kMaxImageFileBytes);
       const auto bytes = std::as_bytes(std::span(content));
@@ -180,6 +206,29 @@ class Checker {
 
 PictureCheck check_pictures(const fs::path& folder) {
   return Checker(folder.has_filename() ? folder : folder.parent_path()).run();
+}
+
+PictureCheck check_listed_pictures(const fs::path& file) {
+  const fs::path folder = file.has_parent_path() ? file.parent_path() : fs::path(".");
+  return Checker(folder).run(list_pictures(file));
+}
+
+PictureCheck check_cifar(const fs::path& folder) {
+  constexpr int64_t kSide = 32;
+  PictureCheck check{.height = {kSide, kSide, kSide}, .width = {kSide, kSide, kSide}};
+  const Splits splits = cifar(folder);
+  for (const auto& [name, data] : {std::pair{"train", splits.train}, {"test", splits.test}}) {
+    const at::Tensor targets = data->targets();
+    const int64_t* const first = targets.const_data_ptr<int64_t>();
+    const std::vector<std::string> labels = data->labels();
+    for (size_t label = 0; label < labels.size(); ++label)
+      check.classes.push_back(
+          {name, labels[label],
+           std::count(first, first + targets.numel(), static_cast<int64_t>(label))});
+    check.pictures += data->size();
+  }
+  check.formats["CIFAR"] = check.channels["RGB"] = check.pictures;
+  return check;
 }
 
 }  // namespace tare

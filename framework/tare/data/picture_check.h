@@ -1,4 +1,4 @@
-// Looks through a folder of pictures for what image_folder() would refuse or silently change.
+// Looks through a folder or a list of pictures for what its reader would refuse or silently change.
 #pragma once
 
 #include <cstdint>
@@ -46,5 +46,13 @@ struct PictureCheck {
 /// extensions that are not the content's, skipped pictures and folders, a single class, and equal
 /// files in two splits or classes. Throws IoError for a folder that cannot be listed.
 [[nodiscard]] PictureCheck check_pictures(const std::filesystem::path& folder);
+
+/// Reads and decodes every picture of a list, see image_list(), as check_pictures() does those of a
+/// folder. A class of another split that `train` does not have is a problem too. Throws IoError;
+/// FormatError for what is no list of pictures.
+[[nodiscard]] PictureCheck check_listed_pictures(const std::filesystem::path& file);
+
+/// Reads the files of cifar(), and counts the pictures of each class. Throws what cifar() throws.
+[[nodiscard]] PictureCheck check_cifar(const std::filesystem::path& folder);
 
 }  // namespace tare

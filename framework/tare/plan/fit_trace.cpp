@@ -35,6 +35,7 @@ class SyntheticDataset final : public Dataset {
   [[nodiscard]] std::vector<int64_t> sample_shape() const override {
     return work_->data()->sample_shape();
   }
+  [[nodiscard]] std::vector<std::string> labels() const override { return work_->data()->labels(); }
   [[nodiscard]] Batch first_sample() const override { return work_->sample(); }
   [[nodiscard]] Batch get(const BatchRequest&) const override {
     do make();
@@ -289,6 +290,7 @@ class PlannedView final : public LearnerView {
   [[nodiscard]] const std::filesystem::path& folder() const override {
     return state_.options.folder;
   }
+  [[nodiscard]] DatasetPtr training_data() const override { return state_.data.train; }
   void save(const std::string&) override { refuse("save"); }
   void restore_weights(const std::string&) override { refuse("restore_weights"); }
 

@@ -7,6 +7,7 @@
 
 #include "tare/base/error.h"
 #include "tare/base/io.h"
+#include "tare/callback/mixing.h"
 #include "tare/callback/registry.h"
 
 namespace tare {
@@ -26,10 +27,20 @@ ChosenCallback made(const RecipeOptions& recipe, const CallbackChoice& choice,
   const auto& registry = callbacks::registry();
   try {
     const config::Choice complete = registry.complete(choice);
-    return {registry.make(complete), place + '.' + choice.name, complete.options};
+    CallbackPtr callback = registry.make(complete);
+    auto* const mixing = dynamic_cast<BatchMixing*>(callback.get());
+    if (mixing) mixing->set_classes(recipe.model.options.classes);
+    return {std::move(callback), place + '.' + choice.name, complete.options};
   } catch (const ConfigError& error) {
     throw error.within(place, recipe.file.place(place + '.' + error.field()));
   }
+}
+
+void check_loss(const RecipeOptions& recipe, const ChosenCallback& chosen) {
+  if (!dynamic_cast<const BatchMixing*>(chosen.callback.get())) return;
+  if (loss_name(recipe) == "cross_entropy") return;
+  refuse(recipe, chosen.path, "mixes classes, which only the loss cross_entropy can be given mixed",
+         "loss: cross_entropy", loss_name(recipe));
 }
 
 /// The columns of the epochs table and the names of callbacks, as the list of a fit is walked.
@@ -43,6 +54,7 @@ class Walk {
   void check(const std::vector<ChosenCallback>& list) {
     for (const ChosenCallback& one : list) {
       const auto& [callback, path, options] = one;
+      check_loss(recipe_, one);
       if (!names_.insert(callback->name()).second)
         refuse(recipe_, path, "is given twice for one fit", "once", callback->name());
       const CallbackFacts facts = callback->facts();

@@ -26,13 +26,14 @@ struct ChosenCallback {
                                                          std::optional<size_t> phase = {});
 
 /// Throws ConfigError for a callback that cannot be made, that is given twice for one fit, that
-/// watches a column which the epochs table will not have, that writes to what is no plain name, or
-/// that is the second to lend weights.
+/// watches a column which the epochs table will not have, that writes to what is no plain name,
+/// that is the second to lend weights, or that mixes batches for a loss which takes no mixed
+/// labels.
 void check_callbacks(const RecipeOptions& recipe);
 
 /// Throws ConfigError where a callback of phase number `phase` watches a figure that data with
 /// these facts do not give: one of a validation without a validation split, or one of several
-/// targets where there is one target.
+/// targets where there is one target. Throws it too where a callback cannot mix the samples.
 void check_callbacks(const RecipeOptions& recipe, size_t phase, const DataFacts& facts);
 
 }  // namespace tare

@@ -223,7 +223,7 @@ at::Tensor Transforms::run(const at::Tensor& images, const std::span<const int64
     throw ShapeError("transform", std::to_string(count) + " sample seeds, one for each image",
                      std::to_string(sample_seeds.size()));
   at::Tensor current = images;
-  for (const Stage& stage : stages_of(steps_, training)) {
+  for (const Stage& stage : stages_of(training ? steps_ : evaluating_)) {
     if (stage.added.transform) {
       current = run_added(stage, current, sample_seeds);
       continue;

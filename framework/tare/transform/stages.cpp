@@ -19,14 +19,13 @@ Axis::Axis(int64_t in, int64_t out) {
   }
 }
 
-std::vector<Stage> stages_of(const std::vector<Transform>& steps, bool training) {
+std::vector<Stage> stages_of(const std::vector<Transform>& steps) {
   std::vector<Stage> stages(1);
   for (size_t i = 0; i < steps.size(); ++i) {
     Stage* last = &stages.back();
     const bool empty = last->moves.empty() && !last->turn.transform && !last->resize &&
                        !last->normalise && !last->added.transform;
-    if (const auto* added = std::get_if<Added>(&steps[i])) {
-      if (added->transform->random() && !training) continue;
+    if (std::holds_alternative<Added>(steps[i])) {
       stages.emplace_back().added = {i, &steps[i]};  // the stage before it makes floats
     } else if (const auto* normalise = std::get_if<Normalise>(&steps[i])) {
       if (last->normalise || last->added.transform) last = &stages.emplace_back();
@@ -35,10 +34,10 @@ std::vector<Stage> stages_of(const std::vector<Transform>& steps, bool training)
       if (!empty) last = &stages.emplace_back();
       last->resize = resize;
       if (resize->round) stages.emplace_back();  // works on what was rounded
-    } else if (training && std::holds_alternative<Affine>(steps[i])) {
+    } else if (std::holds_alternative<Affine>(steps[i])) {
       if (!empty) last = &stages.emplace_back();
       last->turn = {i, &steps[i]};
-    } else if (training) {
+    } else {
       const bool shift = std::holds_alternative<Shift>(steps[i]);
       if (last->resize || last->normalise || last->turn.transform || last->added.transform ||
           (shift && last->shifts))

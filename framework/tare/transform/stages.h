@@ -43,8 +43,8 @@ struct Axis {
   Axis(int64_t in, int64_t out);
 };
 
-/// Cuts a pipeline into stages. Random steps take part in training only.
-[[nodiscard]] std::vector<Stage> stages_of(const std::vector<Transform>& steps, bool training);
+/// Cuts a pipeline into stages. `steps` outlive the stages.
+[[nodiscard]] std::vector<Stage> stages_of(const std::vector<Transform>& steps);
 
 /// Draws what a stage's random steps do to the sample with this seed.
 [[nodiscard]] Move draw_move(const Stage& stage, uint64_t sample_seed);

@@ -8,20 +8,12 @@
 #include <utility>
 
 #include "tare/base/error.h"
+#include "tare/transform/planes.h"
 #include "tare/transform/resample.h"
 #include "tare/transform/stages.h"
 
 namespace tare {
 namespace {
-
-constexpr int64_t kIgnored = -100;  // the class that the losses ignore
-
-// Returns the value of the pixels that move in from outside the target.
-template <class T>
-constexpr T outside() {
-  if constexpr (std::is_same_v<T, int64_t>) return kIgnored;
-  return 0;
-}
 
 struct Size {
   int64_t height = 0, width = 0;
@@ -134,6 +126,7 @@ at::Tensor run_stage(const Stage& stage, const at::Tensor& targets,
 }
 
 bool moves_pixels(const Transform& step) {
+  if (const auto* added = std::get_if<Added>(&step)) return added->transform->moves_pixels();
   return std::holds_alternative<Flip>(step) || std::holds_alternative<Shift>(step) ||
          std::holds_alternative<Affine>(step);
 }
@@ -178,7 +171,7 @@ at::Tensor Transforms::apply_to_targets(const at::Tensor& targets,
                                         std::span<const uint64_t> sample_seeds,
                                         bool training) const {
   at::Tensor current = targets;
-  for (const Stage& stage : stages_of(steps_, training)) {
+  for (const Stage& stage : stages_of(training ? steps_ : evaluating_)) {
     if (!acts(stage)) continue;
     check_targets(current);
     if (training && random() && static_cast<int64_t>(sample_seeds.size()) != current.size(0))

@@ -4,12 +4,14 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <type_traits>
 #include <utility>
 
 #include "tare/base/error.h"
 #include "tare/config/scalar.h"
+#include "tare/transform/augmentations.h"
 
 namespace tare {
 namespace {
@@ -57,6 +59,31 @@ bool is_random(const Transform& transform) {
          std::holds_alternative<Affine>(transform);
 }
 
+/// Throws ConfigError for a step that takes values in [0, 1], behind a step that changes them.
+void check_order(const std::vector<Transform>& steps) {
+  const Transform* normalise = nullptr;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    if (std::holds_alternative<Normalise>(steps[i])) normalise = &steps[i];
+    const auto* added = std::get_if<Added>(&steps[i]);
+    if (normalise && added && added->transform->needs_colours())
+      throw ConfigError("transform." + name_of(steps[i]), std::to_string(i),
+                        "takes values from 0 to 1, which normalise has changed before",
+                        "a place before normalise", name_of(steps[i]));
+  }
+}
+
+std::vector<Transform> without_random(const std::vector<Transform>& steps) {
+  std::vector<Transform> kept;
+  for (const Transform& step : steps) {
+    if (!is_random(step)) {
+      kept.push_back(step);
+    } else if (const auto* added = std::get_if<Added>(&step)) {
+      std::ranges::move(added->transform->when_evaluating(), std::back_inserter(kept));
+    }
+  }
+  return kept;
+}
+
 /// Adds a transform that is a value.
 template <config::Options Value>
 void add(transforms::Registry& all, const Value& value, const char* summary) {
@@ -73,6 +100,10 @@ void add_ours(transforms::Registry& all) {
   add(all, Flip{}, "mirrors left and right, at random");
   add(all, Shift{}, "moves by whole pixels, at random");
   add(all, Affine{}, "rotates and zooms about the centre, at random");
+  transforms::add_crops(all);
+  transforms::add_colours(all);
+  transforms::add_erasing(all);
+  transforms::add_rand_augment(all);
 }
 
 Transform read_transform(const config::Node& node) {
@@ -89,6 +120,8 @@ Transform read_transform(const config::Node& node) {
 }
 
 }  // namespace
+
+std::vector<Transform> ImageTransform::when_evaluating() const { return {}; }
 
 std::string name_of(const Transform& transform) {
   if (const auto* added = std::get_if<Added>(&transform)) return added->choice.name;
@@ -107,16 +140,13 @@ Transforms::Transforms(std::initializer_list<Transform> steps)
 
 Transforms::Transforms(std::vector<Transform> steps) : steps_(std::move(steps)) {
   for (const Transform& step : steps_) check(step);
+  check_order(steps_);
+  evaluating_ = without_random(steps_);
 }
 
 bool Transforms::random() const { return std::any_of(steps_.begin(), steps_.end(), is_random); }
 
-Transforms Transforms::deterministic() const {
-  std::vector<Transform> kept;
-  for (const Transform& step : steps_)
-    if (!is_random(step)) kept.push_back(step);
-  return Transforms(std::move(kept));
-}
+Transforms Transforms::deterministic() const { return Transforms(evaluating_); }
 
 std::vector<int64_t> Transforms::output_shape(const std::vector<int64_t>& shape) const {
   if (shape.size() != 3)
@@ -142,7 +172,11 @@ std::vector<int64_t> Transforms::output_shape(const std::vector<int64_t>& shape)
                               std::to_string(out[2]) + " out of themselves",
                           "at most " + std::to_string(most), std::to_string(shift->pixels));
     } else if (const auto* added = std::get_if<Added>(&step)) {
-      out = added->transform->output_shape(out);
+      try {
+        out = added->transform->output_shape(out);
+      } catch (const ConfigError& error) {
+        throw error.within("transforms." + std::to_string(i) + "." + added->choice.name, {});
+      }
     }
   }
   return out;

@@ -3,8 +3,9 @@
 //
 // Every pipeline, even an empty one, converts uint8 images to float32 in [0, 1] (value / 255);
 // float32 images are used as they are. Then the steps are applied in order. Random steps (flip,
-// shift, affine) act in training only; what they do to a sample depends only on the sample's seed
-// and the step's position in the list.
+// shift, affine, crop, colour ...) act in training only, and some of them have other steps in their
+// place when a model is evaluated; what they do to a sample depends only on the sample's seed and
+// the step's position in the list.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -81,13 +82,24 @@ void visit_fields(auto& visit, Affine& a) {
   visit("zoom", a.zoom, config::between(0, 0.9));
 }
 
-/// Is the base of a transform that a program adds to transforms::registry(). Its functions are
-/// called from several threads at once.
+struct Added;
+/// Holds one transform, by its type.
+using Transform = std::variant<Resize, Normalise, Flip, Shift, Affine, Added>;
+
+/// Is the base of a transform that is an entry of transforms::registry() and has no type in the
+/// list above, such as one of a program. Its functions are called from several threads at once.
 class ImageTransform {
  public:
   virtual ~ImageTransform() = default;
   /// Whether it draws by the samples' seeds. Then it acts in training only, and no bundle has it.
   [[nodiscard]] virtual bool random() const { return false; }
+  /// Returns what takes the place of a random transform outside of training, and in a bundle:
+  /// transforms that are not random, and give images of output_shape(). By default there are none.
+  [[nodiscard]] virtual std::vector<Transform> when_evaluating() const;
+  /// Whether it moves pixels. Then targets that look like images must have the images' size.
+  [[nodiscard]] virtual bool moves_pixels() const { return false; }
+  /// Whether it takes values in [0, 1] only, so that a normalise can only come after it.
+  [[nodiscard]] virtual bool needs_colours() const { return false; }
   /// Returns the shape of a transformed sample; both are [channels, height, width].
   [[nodiscard]] virtual std::vector<int64_t> output_shape(const std::vector<int64_t>& shape) const {
     return shape;
@@ -115,8 +127,6 @@ struct Added {
   bool operator==(const Added& other) const { return choice == other.choice; }
 };
 
-/// Holds one transform, by its type.
-using Transform = std::variant<Resize, Normalise, Flip, Shift, Affine, Added>;
 /// Returns "resize", "normalise", "flip", "shift", "affine" or the name of an added transform.
 [[nodiscard]] std::string name_of(const Transform& transform);
 /// Returns a transform's name with all its options.
@@ -148,11 +158,12 @@ class Transforms {
   [[nodiscard]] const std::vector<Transform>& steps() const { return steps_; }
   /// Whether a step is random.
   [[nodiscard]] bool random() const;
-  /// Returns the transforms without the random steps: what a bundle stores.
+  /// Returns the transforms without the random steps, or with what takes the place of each when
+  /// evaluating: what a bundle stores.
   [[nodiscard]] Transforms deterministic() const;
   /// Returns the shape of a transformed sample. `shape`: [channels, height, width]; throws
-  /// ShapeError for another rank, ConfigError for a Normalise that does not fit the channels and a
-  /// Shift that is not below height and width.
+  /// ShapeError for another rank, ConfigError for a Normalise that does not fit the channels, a
+  /// Shift that is not below height and width, and what an added transform does not take.
   [[nodiscard]] std::vector<int64_t> output_shape(const std::vector<int64_t>& shape) const;
 
   /// Transforms a batch. `images`: [batch, channels, height, width], uint8 or float32, contiguous,
@@ -172,7 +183,7 @@ class Transforms {
   [[nodiscard]] static bool are_images(c10::IntArrayRef targets, c10::IntArrayRef images);
   /// Throws ConfigError, naming both shapes, if a flip, shift or affine moves images of this shape
   /// but not the targets, though they look like images: two or more of their sizes after the batch
-  /// are over 1, and are_images() is false. Transforms that a program adds are not checked.
+  /// are over 1, and are_images() is false. So it does for an added transform that moves_pixels().
   /// `name`: of the target.
   void check_targets_move(const std::string& name, c10::IntArrayRef targets,
                           c10::IntArrayRef images) const;
@@ -192,6 +203,7 @@ class Transforms {
                                std::span<const uint64_t> sample_seeds, bool training) const;
 
   std::vector<Transform> steps_;
+  std::vector<Transform> evaluating_;  // the steps outside of training
 };
 
 /// Reads the YAML form, as described above. from_node throws ConfigError for an unknown transform,

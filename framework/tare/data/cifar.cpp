@@ -1,0 +1,155 @@
+// Reads the binary files of CIFAR-10 and CIFAR-100.
+#include "tare/data/cifar.h"
+
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
+#include <cstring>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tare/base/bytes.h"
+#include "tare/base/error.h"
+#include "tare/base/io.h"
+#include "tare/data/datasets.h"
+
+namespace tare {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kWhere = "data.cifar";
+constexpr int64_t kChannels = 3, kSide = 32, kPixels = kChannels * kSide * kSide;
+constexpr int64_t kMostBytes = int64_t{1} << 30;  // six times the largest file
+
+/// Says how one of the two data sets is stored.
+struct Form {
+  const char* name = "";             // of the folder in the archive
+  int64_t labels = 1;                // bytes in front of the pixels; the last is the class
+  const char* class_names = "";      // file with a name a line
+  std::vector<std::string> train{};  // files
+  std::vector<std::string> test{};   // files
+};
+
+const std::vector<Form>& forms() {
+  static const std::vector<Form> all{
+      {"cifar-10-batches-bin",
+       1,
+       "batches.meta.txt",
+       {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin",
+        "data_batch_5.bin"},
+       {"test_batch.bin"}},
+      {"cifar-100-binary", 2, "fine_label_names.txt", {"train.bin"}, {"test.bin"}}};
+  return all;
+}
+
+bool is_file(const fs::path& path) {
+  std::error_code ignored;  // what cannot be looked at is no file
+  return fs::is_regular_file(path, ignored);
+}
+
+const Form& form_of(const fs::path& folder) {
+  for (const Form& form : forms())
+    if (is_file(folder / form.class_names)) return form;
+  std::string problem =
+      "holds neither batches.meta.txt of CIFAR-10 nor fine_label_names.txt of "
+      "CIFAR-100";
+  for (const Form& form : forms())
+    if (is_file(folder / form.name / form.class_names))
+      problem += "; they lie in its subfolder " + std::string(form.name);
+  throw ConfigError(kWhere, "folder", problem,
+                    "the folder cifar-10-batches-bin or cifar-100-binary of the binary version",
+                    folder.string());
+}
+
+std::vector<std::string> names_in(const fs::path& file) {
+  std::istringstream lines(io::read_text(file));
+  std::vector<std::string> names;
+  for (std::string line; std::getline(lines, line);) {
+    while (!line.empty() && (line.back() == '\r' || line.back() == ' ')) line.pop_back();
+    if (!line.empty()) names.push_back(line);
+  }
+  if (names.empty()) throw FormatError(kWhere, file.string(), "names", "are missing");
+  return names;
+}
+
+DatasetPtr read(const fs::path& folder, const Form& form, const std::vector<std::string>& files,
+                const std::vector<std::string>& names) {
+  const int64_t row = form.labels + kPixels;
+  std::vector<std::string> contents;
+  int64_t samples = 0;
+  for (const std::string& file : files) {
+    contents.push_back(io::read_text(folder / file, kMostBytes));
+    const auto bytes = static_cast<int64_t>(contents.back().size());
+    if (bytes == 0 || bytes % row != 0)
+      throw FormatError(kWhere, (folder / file).string(), "size",
+                        std::to_string(bytes) + " bytes are no whole number of rows of " +
+                            std::to_string(row) + " bytes; download the file again");
+    samples += bytes / row;
+  }
+  const at::Tensor images = at::empty({samples, kChannels, kSide, kSide}, at::kByte);
+  const at::Tensor classes = at::empty({samples}, at::kLong);
+  auto* pixels = images.mutable_data_ptr<uint8_t>();
+  auto* label = classes.mutable_data_ptr<int64_t>();
+  for (size_t i = 0; i < files.size(); ++i) {
+    const std::string& content = contents[i];
+    for (size_t at = 0; at < content.size(); at += static_cast<size_t>(row), pixels += kPixels) {
+      const size_t image = at + static_cast<size_t>(form.labels);
+      *label = static_cast<uint8_t>(content[image - 1]);
+      if (std::cmp_greater_equal(*label, names.size()))
+        throw FormatError(kWhere, (folder / files[i]).string(), "label",
+                          std::to_string(*label) + " of row " +
+                              std::to_string(at / static_cast<size_t>(row) + 1) +
+                              " has no name in " + form.class_names + ", which has " +
+                              std::to_string(names.size()));
+      ++label;
+      std::memcpy(pixels, &content[image], kPixels);
+    }
+  }
+  return tensor_dataset(images, classes, names);
+}
+
+}  // namespace
+
+bool is_cifar(const fs::path& folder) {
+  return std::ranges::any_of(forms(),
+                             [&](const Form& form) { return is_file(folder / form.class_names); });
+}
+
+Splits cifar(const fs::path& folder) {
+  const Form& form = form_of(folder);
+  const std::vector<std::string> names = names_in(folder / form.class_names);
+  return {.train = read(folder, form, form.train, names),
+          .valid = nullptr,
+          .test = read(folder, form, form.test, names)};
+}
+
+}  // namespace tare
+
+namespace tare::datasets {
+namespace {
+
+Found read_cifar(const DataOptions& o, bool) {
+  if (o.folder.empty())
+    throw ConfigError("data.make", "folder", "is needed by the data set cifar",
+                      "the folder cifar-10-batches-bin or cifar-100-binary", "");
+  Splits splits = cifar(o.folder);
+  const int64_t count = splits.train->size() + splits.test->size();
+  return {.description = format_count(count) + " pictures of CIFAR-" +
+                         std::to_string(splits.train->labels().size()) + " in " +
+                         printable(o.folder),
+          .data = std::move(splits.train),
+          .test = std::move(splits.test)};
+}
+
+}  // namespace
+
+void add_cifar(Registry& all) {
+  all.add("cifar", "reads CIFAR-10 or CIFAR-100 from a folder of their binary files", [] {
+    return Kind{{"folder"}, read_cifar};
+  });
+}
+
+}  // namespace tare::datasets

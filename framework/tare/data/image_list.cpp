@@ -1,0 +1,223 @@
+// Reads lists of pictures.
+#include "tare/data/image_list.h"
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "tare/base/bytes.h"
+#include "tare/base/error.h"
+#include "tare/base/io.h"
+#include "tare/config/scalar.h"
+#include "tare/data/datasets.h"
+#include "tare/data/image_parts.h"
+#include "tare/data/picture_list.h"
+
+namespace tare {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kWhere = "data.image_list";
+constexpr int64_t kMostBytes = int64_t{1} << 30;
+
+[[noreturn]] void refuse(const fs::path& file, int64_t line, const std::string& problem) {
+  throw FormatError(kWhere, file.string(), "line " + std::to_string(line), problem);
+}
+
+struct Row {
+  int64_t line = 0;  // of the file, from 1, where the row begins
+  std::vector<std::string> fields{};
+};
+
+/// Cuts CSV into rows; empty lines are skipped. A field in quotes may hold commas, line ends, and
+/// quotes, each of which is doubled.
+std::vector<Row> rows_of(const fs::path& file, const std::string& text) {
+  std::vector<Row> rows;
+  int64_t line = 1;
+  size_t at = text.starts_with("\xef\xbb\xbf") ? 3 : 0;  // a mark of UTF-8, as Excel writes it
+  while (at < text.size()) {
+    Row row{.line = line};
+    for (bool more = true; more;) {
+      std::string field;
+      if (at < text.size() && text[at] == '"') {
+        for (++at;; ++at) {
+          if (at >= text.size()) refuse(file, row.line, "has a quote that does not end");
+          if (text[at] == '\n') ++line;
+          if (text[at] != '"')
+            field += text[at];
+          else if (at + 1 < text.size() && text[at + 1] == '"')
+            field += text[at++];
+          else
+            break;
+        }
+        ++at;
+        if (at < text.size() && text[at] != ',' && text[at] != '\r' && text[at] != '\n')
+          refuse(file, line, "has text behind the quote that ends a field");
+      } else {
+        while (at < text.size() && text[at] != ',' && text[at] != '\r' && text[at] != '\n')
+          field += text[at++];
+      }
+      row.fields.push_back(std::move(field));
+      more = at < text.size() && text[at] == ',';
+      if (more) ++at;
+    }
+    if (at < text.size() && text[at] == '\r') ++at;
+    if (at < text.size() && text[at] == '\n') ++at;
+    ++line;
+    if (row.fields.size() > 1 || !row.fields.front().empty()) rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+/// Returns the place of a column in the first row; -1: it is not there.
+int64_t column_of(const Row& head, const std::string& name) {
+  const auto found = std::ranges::find(head.fields, name);
+  return found == head.fields.end() ? -1 : found - head.fields.begin();
+}
+
+std::string split_of(const fs::path& file, const ListedPicture& picture, const std::string& text) {
+  if (text == "val") return "valid";
+  for (const char* known : {"train", "valid", "test"})
+    if (text == known) return text;
+  refuse(file, picture.line,
+         "has the split '" + printable(text) + "'; allowed are train, valid (or val) and test");
+}
+
+/// Throws FormatError for a class that no picture of the training split has.
+void check_label(const fs::path& file, const ListedPicture& picture,
+                 const std::vector<std::string>& labels) {
+  if (std::ranges::binary_search(labels, picture.label)) return;
+  refuse(file, picture.line,
+         "has the class '" + printable(picture.label) + "', which no picture of train has" +
+             did_you_mean(picture.label, labels));
+}
+
+std::vector<ImagePart> parts_of(const fs::path& file) {
+  const std::vector<ListedPicture> pictures = list_pictures(file);
+  const bool has_splits = !pictures.front().split.empty();
+  const bool has_labels = !pictures.front().label.empty();
+  if (has_splits && std::ranges::find(pictures, "train", &ListedPicture::split) == pictures.end())
+    refuse(file, 1, "begins a list in which no row has the split train; give some rows that split");
+  std::set<std::string> classes;
+  for (const ListedPicture& picture : pictures)
+    if (has_labels && (!has_splits || picture.split == "train")) classes.insert(picture.label);
+  const std::vector<std::string> labels(classes.begin(), classes.end());
+  std::vector<ImagePart> parts;
+  for (const char* name : {"train", "valid", "test"}) {
+    ImagePart part{.name = name};
+    part.listing.labels = labels;
+    for (const ListedPicture& picture : pictures) {
+      if (has_splits ? picture.split != name : part.name != "train") continue;
+      std::error_code ignored;  // what cannot be looked at is reported as missing
+      if (!fs::is_regular_file(picture.path, ignored))
+        refuse(file, picture.line,
+               "names the picture " + printable(picture.path.string()) +
+                   ", which is not there; paths are relative to the folder of the list");
+      part.listing.files.push_back(picture.path);
+      if (!has_labels) continue;
+      check_label(file, picture, labels);
+      part.listing.classes.push_back(std::ranges::lower_bound(labels, picture.label) -
+                                     labels.begin());
+    }
+    if (!part.listing.files.empty()) parts.push_back(std::move(part));
+  }
+  return parts;
+}
+
+}  // namespace
+
+std::vector<ListedPicture> list_pictures(const fs::path& file) {
+  const std::vector<Row> rows = rows_of(file, io::read_text(file, kMostBytes));
+  if (rows.size() < 2)
+    throw FormatError(kWhere, file.string(), "rows",
+                      "are missing: the first row names the columns, such as path,label, and each "
+                      "other row is a picture");
+  const Row& head = rows.front();
+  const int64_t path = column_of(head, "path"), label = column_of(head, "label"),
+                split = column_of(head, "split");
+  if (path < 0)
+    refuse(file, head.line,
+           "has no column `path`; the first row names the columns: path, and label and split where "
+           "there are some");
+  std::vector<ListedPicture> pictures;
+  std::set<std::string> seen;
+  for (size_t i = 1; i < rows.size(); ++i) {
+    const Row& row = rows[i];
+    if (row.fields.size() != head.fields.size())
+      refuse(file, row.line,
+             "has " + std::to_string(row.fields.size()) + " columns, and the first row " +
+                 std::to_string(head.fields.size()));
+    const auto field = [&](int64_t at) {
+      return at < 0 ? std::string() : row.fields[static_cast<size_t>(at)];
+    };
+    ListedPicture picture{
+        .line = row.line, .path = file.parent_path() / field(path), .label = field(label)};
+    if (field(path).empty()) refuse(file, row.line, "has no path");
+    if (label >= 0 && picture.label.empty())
+      refuse(file, row.line, "has no label; give every picture one, or remove the column");
+    if (!seen.insert(field(path)).second)
+      refuse(file, row.line, "names " + printable(field(path)) + " again; give each picture once");
+    if (split >= 0) picture.split = split_of(file, picture, field(split));
+    pictures.push_back(std::move(picture));
+  }
+  return pictures;
+}
+
+std::vector<fs::path> listed_images(const fs::path& file) {
+  std::vector<fs::path> files;
+  for (const ImagePart& part : parts_of(file))
+    files.insert(files.end(), part.listing.files.begin(), part.listing.files.end());
+  return files;
+}
+
+Splits image_list(const fs::path& file, const ImageFolderOptions& options) {
+  std::vector<ImagePart> parts = parts_of(file);
+  std::vector<std::string> names;
+  for (const ImagePart& part : parts) names.push_back(part.name);
+  const auto sets = read_image_parts(file.parent_path(), std::move(parts), options);
+  Splits splits;
+  for (size_t i = 0; i < sets.size(); ++i)
+    (names[i] == "train"  ? splits.train
+     : names[i] == "test" ? splits.test
+                          : splits.valid) = sets[i];
+  return splits;
+}
+
+}  // namespace tare
+
+namespace tare::datasets {
+namespace {
+
+Found list(const DataOptions& o, bool) {
+  if (o.file.empty())
+    throw ConfigError("data.make", "file", "is needed by the data set image_list",
+                      "a CSV file with the columns path and label", "");
+  Splits splits = image_list(
+      o.file, {.channels = o.channels, .height = o.size, .width = o.size, .cache_bytes = o.cache});
+  if (splits.test && o.test != DataOptions{}.test)
+    throw ConfigError("data.make", "test", "has no part in a list that has the split test",
+                      "omit it", config::number_text(o.test));
+  Found found{.data = std::move(splits.train),
+              .valid = std::move(splits.valid),
+              .test = std::move(splits.test)};
+  const std::filesystem::path folder = std::filesystem::path(o.file).parent_path();
+  for (const auto& file : listed_images(o.file))
+    found.files.push_back(folder.empty() ? file : file.lexically_relative(folder));
+  found.description =
+      format_count(static_cast<int64_t>(found.files.size())) + " images of " + printable(o.file);
+  return found;
+}
+
+}  // namespace
+
+void add_image_list(Registry& all) {
+  all.add("image_list", "reads PNG, JPEG and WebP images that a CSV file lists with their labels",
+          [] {
+            return Kind{{"file", "channels", "cache"}, list};
+          });
+}
+
+}  // namespace tare::datasets

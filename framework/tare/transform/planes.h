@@ -1,0 +1,48 @@
+// Goes through the planes of images and of targets that are images. Internal.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
+
+#include <cstdint>
+#include <type_traits>
+#include <vector>
+
+namespace tare {
+
+/// Returns the value of the pixels that move in from outside a picture: 0, or the class that the
+/// losses ignore.
+template <class T>
+constexpr T outside() {
+  if constexpr (std::is_same_v<T, int64_t>) return -100;
+  return 0;
+}
+
+/// Returns a tensor like `images`, contiguous [N, height, width] or [N, channels, height, width] of
+/// dtype T, whose planes are [height, width]. Calls `make(n, in, out)` for each plane of each
+/// sample n.
+template <class T, class Make>
+at::Tensor each_plane(const at::Tensor& images, int64_t height, int64_t width, Make&& make) {
+  std::vector<int64_t> shape = images.sizes().vec();
+  const int64_t in_pixels = shape[shape.size() - 2] * shape.back();
+  shape[shape.size() - 2] = height;
+  shape.back() = width;
+  at::Tensor result = at::empty(shape, images.options());
+  const int64_t planes = images.dim() == 4 ? images.size(1) : 1;
+  const T* in = images.const_data_ptr<T>();
+  T* out = result.mutable_data_ptr<T>();
+  for (int64_t n = 0; n < images.size(0); ++n)
+    for (int64_t i = 0; i < planes; ++i, in += in_pixels, out += height * width)
+      make(static_cast<size_t>(n), in, out);
+  return result;
+}
+
+/// Calls `f` with a value of the type of the elements: int64_t, uint8_t or float.
+template <class F>
+at::Tensor by_type(const at::Tensor& targets, F&& f) {
+  if (targets.scalar_type() == at::kLong) return f(int64_t{});
+  if (targets.scalar_type() == at::kByte) return f(uint8_t{});
+  return f(float{});
+}
+
+}  // namespace tare
