@@ -75,6 +75,50 @@ inline void write_text(const std::filesystem::path& file, int64_t count) {
   io::write_atomically(file, text);
 }
 
+/// Writes a CSV file of `count` rows with two numbers, a category and one of three classes.
+inline void write_table(const std::filesystem::path& file, int64_t count) {
+  std::string text = "x,colour,z,kind\n";
+  for (int64_t i = 0; i < count; ++i)
+    text += std::to_string(i % 3) + ",c" + std::to_string(i % 4) + ',' +
+            (i % 7 == 0 ? "" : std::to_string(i % 5)) + ",k" + std::to_string(i % 3) + '\n';
+  io::write_atomically(file, text);
+}
+
+/// Writes `count` JSON lines with two numbers and one of three classes.
+inline void write_json_lines(const std::filesystem::path& file, int64_t count) {
+  std::string text;
+  for (int64_t i = 0; i < count; ++i)
+    text += R"({"x": )" + std::to_string(i % 3) + R"(, "z": )" + std::to_string(i % 5) +
+            R"(.5, "kind": "k)" + std::to_string(i % 3) + "\"}\n";
+  io::write_atomically(file, text);
+}
+
+/// Writes a tensor of float32 or int64 as numpy.save does.
+inline void write_npy(const std::filesystem::path& file, const at::Tensor& tensor) {
+  const at::Tensor array = tensor.contiguous();
+  std::string shape;
+  for (const int64_t size : array.sizes()) shape += std::to_string(size) + ", ";
+  std::string head = std::string("{'descr': '") +
+                     (array.scalar_type() == at::kLong ? "<i8" : "<f4") +
+                     "', 'fortran_order': False, 'shape': (" + shape + "), }";
+  constexpr size_t kAlignment = 64, kStart = 10;
+  while ((kStart + head.size() + 1) % kAlignment != 0) head += ' ';
+  head += '\n';
+  std::string text("\x93NUMPY\x01\x00", 8);
+  text += static_cast<char>(head.size() % 256);
+  text += static_cast<char>(head.size() / 256);
+  text += head;
+  text.append(static_cast<const char*>(array.const_data_ptr()), array.nbytes());
+  io::write_atomically(file, text);
+}
+
+/// Writes pictures of 16 x 16 numbers and their labels as two arrays.
+inline void write_arrays(const std::filesystem::path& folder, int64_t count) {
+  const DigitImages digits = generate_digits({.count = count, .size = 16});
+  write_npy(folder / "x.npy", digits.images.to(at::kFloat).div(255));
+  write_npy(folder / "y.npy", digits.labels);
+}
+
 /// A machine on which every data set is there.
 class OwnData {
  public:
@@ -84,6 +128,9 @@ class OwnData {
     write_tfrecord(folder_ / "digits.tfrecord", 60);
     write_text_folder(folder_ / "texts", 60);
     write_text(folder_ / "book.txt", 200);
+    write_table(folder_ / "table.csv", 96);
+    write_json_lines(folder_ / "table.jsonl", 96);
+    write_arrays(folder_.path(), 60);
     write_idx_pair(folder_ / "home/data/mnist", "train", 80);
     write_idx_pair(folder_ / "home/data/mnist", "t10k", 20);
   }
@@ -95,6 +142,12 @@ class OwnData {
     if (name == "generated_digits") return {.name = name, .size = 16, .count = 50};
     if (name == "text")
       return {.name = name, .file = (folder_ / "book.txt").string(), .context = 12};
+    if (name == "npy")
+      return {.name = name,
+              .labels = (folder_ / "y.npy").string(),
+              .file = (folder_ / "x.npy").string()};
+    if (name == "csv" || name == "jsonl")
+      return {.name = name, .file = (folder_ / ("table." + name)).string(), .target = "kind"};
     if (name == "image_folder") return {.name = name, .folder = (folder_ / "pictures").string()};
     if (name == "text_folder") return {.name = name, .folder = (folder_ / "texts").string()};
     if (name == "tfrecord")

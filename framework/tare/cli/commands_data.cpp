@@ -14,6 +14,7 @@
 #include "tare/cli/shipped.h"
 #include "tare/data/datasets.h"
 #include "tare/data/picture_check.h"
+#include "tare/data/table_check.h"
 
 namespace tare::cli {
 namespace {
@@ -62,7 +63,7 @@ int64_t count_of(const std::string& text) {
 /// Throws ConfigError for an unknown action, and an option that the action does not take.
 void check_options(const std::string& verb, const Arguments& arguments) {
   const std::map<std::string, std::vector<std::string>> taken{
-      {"check", {"json"}}, {"fetch", {}}, {"make", {"out", "png", "count", "style"}}};
+      {"check", {"json", "target"}}, {"fetch", {}}, {"make", {"out", "png", "count", "style"}}};
   if (!taken.contains(verb))
     throw ConfigError("tare data", "there are check, fetch and make, got '" + printable(verb) +
                                        "'" + did_you_mean(verb, {"check", "fetch", "make"}));
@@ -71,6 +72,13 @@ void check_options(const std::string& verb, const Arguments& arguments) {
       if (of != verb && arguments.has(option))
         throw ConfigError("tare data", "--" + option + " is an option of tare data " + of +
                                            ", not of " + verb + ": omit it");
+}
+
+int check_file(const std::string& file, const Arguments& arguments) {
+  const TableCheck check = check_table(file, arguments.get("target", ""));
+  std::cout << (arguments.has("json") ? json_of(check, file)
+                                      : text_of(check, width_for(std::cout)));
+  return check.problems.count == 0 ? kSuccess : kBadInput;
 }
 
 int check_folder(const std::string& folder, bool as_json) {
@@ -110,6 +118,10 @@ int data_command(const Arguments& arguments) {
     std::cout << datasets::fetch(name).string() << '\n';
     return kSuccess;
   }
+  if (verb == "check" && std::filesystem::is_regular_file(name)) return check_file(name, arguments);
+  if (verb == "check" && arguments.has("target"))
+    throw ConfigError("tare data", "--target is for the file of a table, and '" + printable(name) +
+                                       "' is no file");
   if (verb == "check") return check_folder(name, arguments.has("json"));
   GeneratedDigits options;
   if (arguments.has("count")) options.count = count_of(arguments.get("count"));
