@@ -7,6 +7,7 @@
 #include <string>
 
 #include "support/environment.h"
+#include "support/npy_file.h"
 #include "support/temp_dir.h"
 #include "support/tfrecord_files.h"
 #include "tare/base/io.h"
@@ -90,25 +91,6 @@ inline void write_json_lines(const std::filesystem::path& file, int64_t count) {
   for (int64_t i = 0; i < count; ++i)
     text += R"({"x": )" + std::to_string(i % 3) + R"(, "z": )" + std::to_string(i % 5) +
             R"(.5, "kind": "k)" + std::to_string(i % 3) + "\"}\n";
-  io::write_atomically(file, text);
-}
-
-/// Writes a tensor of float32 or int64 as numpy.save does.
-inline void write_npy(const std::filesystem::path& file, const at::Tensor& tensor) {
-  const at::Tensor array = tensor.contiguous();
-  std::string shape;
-  for (const int64_t size : array.sizes()) shape += std::to_string(size) + ", ";
-  std::string head = std::string("{'descr': '") +
-                     (array.scalar_type() == at::kLong ? "<i8" : "<f4") +
-                     "', 'fortran_order': False, 'shape': (" + shape + "), }";
-  constexpr size_t kAlignment = 64, kStart = 10;
-  while ((kStart + head.size() + 1) % kAlignment != 0) head += ' ';
-  head += '\n';
-  std::string text("\x93NUMPY\x01\x00", 8);
-  text += static_cast<char>(head.size() % 256);
-  text += static_cast<char>(head.size() / 256);
-  text += head;
-  text.append(static_cast<const char*>(array.const_data_ptr()), array.nbytes());
   io::write_atomically(file, text);
 }
 

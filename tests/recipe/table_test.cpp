@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <fstream>
 
 #include "support/temp_dir.h"
@@ -14,6 +15,7 @@
 #include "tare/config/field.h"
 #include "tare/data/datasets.h"
 #include "tare/inference/predictor.h"
+#include "tare/learner/learner.h"
 #include "tare/model/registry.h"
 #include "tare/recipe/read_recipe.h"
 #include "tare/recipe/run.h"
@@ -146,6 +148,60 @@ TEST_F(TableRecipe, ChecksTheCodesOfOtherDataBeforeTheRun) {
                         "data: column 1 has "));
   EXPECT_THAT(categories("[4, 10, 9]"), HasSubstr("model.options.categories"));
   EXPECT_EQ(categories("[4]"), "accepted");
+}
+
+// Tables with the columns that the recipes name, and two steps of each.
+TEST_F(TableRecipe, OfTheTreeTrain) {
+  std::string tumours = "mean radius,diagnosis\n", patients = "age,sex,target\n";
+  for (int i = 0; i < 80; ++i) {
+    tumours += std::to_string(i) + (i % 3 == 0 ? ".5,benign\n" : ",malignant\n");
+    patients += std::to_string(20 + i) + ',' + std::to_string(1 + i % 2) + ',' +
+                std::to_string(50 + 2 * i) + '\n';
+  }
+  io::write_atomically(folder_ / "breast_cancer.csv", tumours);
+  io::write_atomically(folder_ / "breast_cancer_valid.csv", tumours);
+  io::write_atomically(folder_ / "diabetes.csv", patients);
+  io::write_atomically(folder_ / "diabetes_valid.csv", patients);
+  const fs::path recipes = fs::path(std::getenv("TARE_SOURCE_DIR")) / "recipes/configs/table";
+  int count = 0;
+  for (const auto& entry : fs::directory_iterator(recipes)) {
+    const std::string name = entry.path().stem().string();
+    const RunReport report = run_recipe(read_recipe(
+        entry.path(), {"folder=" + (folder_ / "runs").string(), "device=cpu",
+                       "phases=[{name: only, duration: {steps: 2}}]",
+                       "data.file=" + (folder_ / (name + ".csv")).string(),
+                       "data.valid_files=[" + (folder_ / (name + "_valid.csv")).string() + "]"}));
+    ASSERT_TRUE(report.exported) << name;
+    EXPECT_TRUE(open_bundle(report.exported->path).manifest().rows) << name;
+    ++count;
+  }
+  EXPECT_EQ(count, 2);
+}
+
+TEST_F(TableRecipe, LoadsALearnerForRowsOfEqualCodingOnly) {
+  const std::vector<std::string> settings{"data.omit=[price]", "phases.0.epochs=1"};
+  const fs::path bundle = run_recipe(read("kind", settings)).exported->path;
+  DataOptions options{.name = "csv", .file = file().string(), .target = "kind", .omit = {"price"}};
+  const Splits same = datasets::make(options).splits;
+  EXPECT_EQ(load_learner(bundle, {.test = same.valid})->get_preds(Split::test).targets.size(0), 24);
+  options.seed = 3;
+  const Splits other = datasets::make(options).splits;
+  try {
+    (void)load_learner(bundle, {.test = other.valid});
+    ADD_FAILURE() << "accepted";
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("coded by what was learnt on another training split"));
+  }
+}
+
+TEST(BundleOfRows, HasAColumnForEachNumberOfASample) {
+  BundleManifest manifest{.sample_shape = {2}, .rows = RowCoding{.columns = {{.name = "a"}}}};
+  EXPECT_THROW(check_bundle(manifest), ConfigError);
+  manifest.sample_shape = {1};
+  EXPECT_NO_THROW(check_bundle(manifest));
+  EXPECT_THROW((void)row_coding_from("columns: [{name: a, deviation: 0}]"), ConfigError);
+  EXPECT_THROW((void)row_coding_from("columns: [{name: a, kind: category, texts: [b, a]}]"),
+               ConfigError);
 }
 
 TEST_F(TableRecipe, RefusesAPhaseWithOtherColumns) {
