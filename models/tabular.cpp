@@ -49,7 +49,10 @@ int64_t embedding_width(int64_t categories) {
 }
 
 TabularImpl::TabularImpl(const ModelOptions& options, const TabularOptions& own)
-    : categories(own.categories), columns(columns_of(options, own)) {
+    : categories(own.categories),
+      columns(columns_of(options, own)),
+      output_mean(own.output_mean),
+      output_deviation(own.output_deviation) {
   const int64_t numbers = columns - std::ssize(categories);
   int64_t in = numbers;
   for (const int64_t count : categories) {
@@ -84,7 +87,9 @@ torch::Tensor TabularImpl::forward(const torch::Tensor& rows) {
     const int64_t first = std::ssize(categories);
     parts.push_back(bn_cont(rows.narrow(1, first, columns - first).contiguous()));
   }
-  return layers->forward(torch::cat(parts, /*dim=*/1));
+  const torch::Tensor outputs = layers->forward(torch::cat(parts, /*dim=*/1));
+  if (output_mean == 0 && output_deviation == 1) return outputs;
+  return outputs.to(torch::kFloat) * output_deviation + output_mean;
 }
 
 namespace {

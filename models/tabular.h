@@ -16,9 +16,13 @@ struct TabularOptions {
   /// Categories of each of the first columns, whose values are codes from 0 on; empty: all columns
   /// are numbers.
   std::vector<int64_t> categories{};
+  double output_mean = 0;       ///< is added to the outputs
+  double output_deviation = 1;  ///< multiplies the outputs before; > 0
 };
 void visit_fields(auto& visit, TabularOptions& o) {
   visit("categories", o.categories, config::between(1, kLargestSize));
+  visit("output_mean", o.output_mean);
+  visit("output_deviation", o.output_deviation, config::above(0));
 }
 
 /// Returns the channels of the embedding of so many categories, by fastai's rule: 1.6 times their
@@ -32,15 +36,18 @@ struct TabularImpl : torch::nn::Module {
   /// Throws ConfigError unless sample_shape is [columns] with at least the columns of `categories`.
   TabularImpl(const ModelOptions& options, const TabularOptions& own);
   /// Takes rows, float32 [batch, columns], the categories first, and returns logits, float32
-  /// [batch, classes]. Throws ShapeError for another shape, and for rows of 16 bits where these
-  /// cannot hold each code. A code outside of its categories is an error of LibTorch.
+  /// [batch, classes], or values in the unit of a target with output_mean and output_deviation, so
+  /// that the layers compute with values around 0. Throws ShapeError for another shape, and for
+  /// rows of 16 bits where these cannot hold each code. A code outside of its categories is an
+  /// error of LibTorch.
   torch::Tensor forward(const torch::Tensor& rows);
 
-  torch::nn::ModuleList embeds;             ///< an embedding for each column of categories
-  torch::nn::BatchNorm1d bn_cont{nullptr};  ///< normalises the numbers; null: there are none
-  torch::nn::Sequential layers;             ///< linear, ReLU, norm, dropout; the last: linear
-  std::vector<int64_t> categories;          ///< as in the options
-  int64_t columns = 0;                      ///< of a row
+  torch::nn::ModuleList embeds;                  ///< an embedding for each column of categories
+  torch::nn::BatchNorm1d bn_cont{nullptr};       ///< normalises the numbers; null: there are none
+  torch::nn::Sequential layers;                  ///< linear, ReLU, norm, dropout; the last: linear
+  std::vector<int64_t> categories;               ///< as in the options
+  int64_t columns = 0;                           ///< of a row
+  double output_mean = 0, output_deviation = 1;  ///< as in the options
 };
 TORCH_MODULE(Tabular);
 

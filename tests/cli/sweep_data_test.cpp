@@ -8,6 +8,7 @@
 #include <map>
 
 #include "support/environment.h"
+#include "support/npy_file.h"
 #include "support/program.h"
 #include "support/tfrecord_files.h"
 #include "tare/base/io.h"
@@ -66,6 +67,16 @@ class SweepDataTest : public ::testing::TestWithParam<std::string> {
       io::make_directories(folder);
       std::ofstream(folder / (std::to_string(i) + ".txt")) << (i % 2 == 0 ? "even" : "odd");
     }
+    write_npy(folder_ / "x.npy", digits.images.to(at::kFloat).div(255));
+    write_npy(folder_ / "y.npy", digits.labels);
+    std::ofstream csv(folder_ / "table.csv"), lines(folder_ / "table.jsonl");
+    csv << "x,y\n";
+    for (int i = 0; i < 60; ++i) {
+      csv << i % 7 << (i % 2 == 0 ? ",even\n" : ",odd\n");
+      lines << "{\"x\": " << i % 7 << (i % 2 == 0 ? ", \"y\": \"even\"}\n" : ", \"y\": \"odd\"}\n");
+    }
+    csv.close();
+    lines.close();
     std::ofstream book(folder_ / "book.txt");
     for (int i = 0; i < 300; ++i) book << "line " << i << '\n';
     book.close();
@@ -94,6 +105,10 @@ class SweepDataTest : public ::testing::TestWithParam<std::string> {
             {"image_folder", ", folder: " + (folder_ / "pngs").string()},
             {"image_list", ", file: " + (folder_ / "list.csv").string()},
             {"cifar", ", folder: " + (folder_ / "cifar").string()},
+            {"csv", ", target: y, file: " + (folder_ / "table.csv").string()},
+            {"jsonl", ", target: y, file: " + (folder_ / "table.jsonl").string()},
+            {"npy", ", file: " + (folder_ / "x.npy").string() +
+                        ", labels: " + (folder_ / "y.npy").string()},
             {"text_folder", ", folder: " + (folder_ / "texts").string()},
             {"tfrecord", ", files: [" + (folder_ / "digits.tfrecord").string() + "]"}};
   }

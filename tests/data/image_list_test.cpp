@@ -98,18 +98,18 @@ TEST_F(ImageList, TakesAbsolutePaths) {
 }
 
 TEST_F(ImageList, SaysWhichLineIsWrong) {
-  EXPECT_THAT(error(""), HasSubstr("first row names the columns"));
-  EXPECT_THAT(error("path,label\n"), HasSubstr("first row names the columns"));
+  EXPECT_THAT(error(""), HasSubstr("the file is empty"));
+  EXPECT_THAT(error("path,label\n"), HasSubstr("no line behind its head"));
   EXPECT_THAT(error("pictures/1.png,cat\npictures/2.png,dog\n"), HasSubstr("no column `path`"));
   EXPECT_THAT(error("path,label\npictures/1.png,a\npictures/9.png,a\n"),
               AllOf(HasSubstr("line 3"), HasSubstr("9.png"), HasSubstr("not there")));
   EXPECT_THAT(error("path,label\npictures/1.png,a,b\n"),
-              AllOf(HasSubstr("line 2"), HasSubstr("3 columns")));
+              AllOf(HasSubstr("line 2"), HasSubstr("3 fields")));
   EXPECT_THAT(error("path,label\npictures/1.png,a\npictures/1.png,a\n"),
               AllOf(HasSubstr("line 3"), HasSubstr("again")));
   EXPECT_THAT(error("path,label\npictures/1.png,\n"), HasSubstr("no label"));
   EXPECT_THAT(error("path,label\n,a\n"), HasSubstr("no path"));
-  EXPECT_THAT(error("path,label\n\"pictures/1.png,a\n"), HasSubstr("quote that does not end"));
+  EXPECT_THAT(error("path,label\n\"pictures/1.png,a\n"), HasSubstr("quote that is not closed"));
   EXPECT_THAT(error("path,label\n\"pictures/1.png\"x,a\n"), HasSubstr("behind the quote"));
   EXPECT_THAT(error("path,label,split\npictures/1.png,a,trian\n"),
               AllOf(HasSubstr("trian"), HasSubstr("train, valid")));

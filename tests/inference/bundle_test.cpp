@@ -179,7 +179,7 @@ TEST(Bundle, ManifestIsCheckedFieldByField) {
   };
   EXPECT_EQ(part([](Json&) {}), "accepted");
   EXPECT_EQ(part([](Json& m) { m["format"] = "tare.checkpoint"; }), "format");
-  EXPECT_EQ(part([](Json& m) { m["version"] = 5; }), "version");
+  EXPECT_EQ(part([](Json& m) { m["version"] = 6; }), "version");
   EXPECT_EQ(part([](Json& m) { m["version"] = -1; }), "version");
   EXPECT_EQ(part([](Json& m) { m.erase("model"); }), "model");
   EXPECT_EQ(part([](Json& m) { m["model"]["name"] = 1; }), "name");

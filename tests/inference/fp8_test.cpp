@@ -220,8 +220,8 @@ TEST(Fp8Bundle, AManifestThatDoesNotSaySoIsRefused) {
   EXPECT_THAT(refusal(path), HasSubstr("is not fp8"));
   write_hostile(path, fp8, [](nlohmann::json& m) { m.erase("weights"); });
   EXPECT_THAT(refusal(path), HasSubstr("weights: is missing"));
-  write_hostile(path, fp8, [](nlohmann::json& m) { m["version"] = 5; });
-  EXPECT_THAT(refusal(path), HasSubstr("is 5; this Tare reads 1 to 4"));
+  write_hostile(path, fp8, [](nlohmann::json& m) { m["version"] = 6; });
+  EXPECT_THAT(refusal(path), HasSubstr("is 6; this Tare reads 1 to 5"));
   write_hostile(path, fp8, [](nlohmann::json& m) { m["version"] = 3; });
   EXPECT_THAT(refusal(path), HasSubstr("more_inputs: is missing"));
 }

@@ -114,6 +114,9 @@ class EveryKey : public ::testing::Test {
     write_rows(other / "rows.tfrecord", 96);
     write_text_folder(other / "texts", 72);
     write_text(other / "book.txt", 150);
+    write_table(other / "table.csv", 80);
+    write_json_lines(other / "table.jsonl", 80);
+    write_arrays(other, 50);
     (void)observed({});  // the pools of threads are made once
     const auto first = read({"phases.0.save=first", "folder=" + (folder_ / "first").string()});
     weights_ = run_recipe(first).folder / "first/model.safetensors";
@@ -219,6 +222,13 @@ KeyRows EveryKey::rows() const {
                     lstm = "model={name: lstm, width: 8}";
   const std::string text = "data={name: text, file: " + mine + "/book.txt, context: 12}",
                     gpt = "model={name: gpt, layers: 1, heads: 1, width: 8}";
+  const std::string tabular = "model={name: tabular, hidden: [4]}";
+  const auto table = [&](const std::string& kind, const std::string& more = "") {
+    return "data={name: " + kind + ", file: " + mine + "/table." + kind + ", target: kind" + more +
+           "}";
+  };
+  const std::string csv = table("csv"), jsonl = table("jsonl");
+  const std::string npy = "data={name: npy, file: " + mine + "/x.npy, labels: " + mine + "/y.npy}";
   const std::string rmsprop = "optimizer={kind: rmsprop, lr: 0.01}";
   const std::string one_cycle = "phases.1.schedule.one_cycle";
   const std::string search = "phases.1.lr={find: {steps: 40}}";
@@ -289,6 +299,33 @@ KeyRows EveryKey::rows() const {
       {"data.input@tfrecord", {"data.input=picture", {tfrecord}}},
       {"data.label@tfrecord", {"data.label=class", {tfrecord}}},
       {"data.shape@tfrecord", {"data.shape=[1, 5, 5]", {tfrecord}}},
+      {"data.file@csv", {"data.file=" + other + "/table.csv", {csv, tabular}}},
+      {"data.target@csv", {"data.target=x", {csv, tabular}}},
+      {"data.columns@csv", {"data.columns=[x]", {csv, tabular}}},
+      {"data.omit@csv", {"data.omit=[z]", {csv, tabular}}},
+      {"data.categories@csv", {"data.categories=[x]", {csv, tabular}}},
+      {"data.numbers@csv", {"data.numbers=[kind]", {csv, tabular}}},
+      {"data.missing_values@csv", {"data.missing_values=[\"1\", \"1.5\"]", {csv, tabular}}},
+      {"data.fill@csv",
+       {"data.fill=mean", {table("csv", ", missing_values: [\"4\", \"4.5\"]"), tabular}}},
+      {"data.valid_files@csv", {"data.valid_files=[" + other + "/table.csv]", {csv, tabular}}},
+      {"data.test_files@csv", {"data.test_files=[" + other + "/table.csv]", {csv, tabular}}},
+      {"data.file@jsonl", {"data.file=" + other + "/table.jsonl", {jsonl, tabular}}},
+      {"data.target@jsonl", {"data.target=x", {jsonl, tabular}}},
+      {"data.columns@jsonl", {"data.columns=[x]", {jsonl, tabular}}},
+      {"data.omit@jsonl", {"data.omit=[z]", {jsonl, tabular}}},
+      {"data.categories@jsonl", {"data.categories=[x]", {jsonl, tabular}}},
+      {"data.numbers@jsonl", {"data.numbers=[kind]", {jsonl, tabular}}},
+      {"data.missing_values@jsonl", {"data.missing_values=[\"1\", \"1.5\"]", {jsonl, tabular}}},
+      {"data.fill@jsonl",
+       {"data.fill=mean", {table("jsonl", ", missing_values: [\"4\", \"4.5\"]"), tabular}}},
+      {"data.valid_files@jsonl",
+       {"data.valid_files=[" + other + "/table.jsonl]", {jsonl, tabular}}},
+      {"data.test_files@jsonl", {"data.test_files=[" + other + "/table.jsonl]", {jsonl, tabular}}},
+      {"data.file@npy", {"data.file=" + other + "/x.npy", {npy}}},
+      {"data.labels@npy", {"data.labels=" + other + "/y.npy", {npy}}},
+      {"data.separator@csv", {"data.separator=;", {csv, tabular}}},
+      {"data.header@csv", {"data.header=false", {csv, tabular}}},
       {"data.train", {"data.train=0.6"}},
       {"data.valid", {"data.valid=0.1"}},
       {"data.test", {"data.test=0.1", {"data.train=0.7"}}},
@@ -586,6 +623,14 @@ KeyRows EveryKey::option_rows() const {
       {"models.tabular.categories",
        {"model.options={categories: [7]}",
         {"data={name: shares}", "model={name: tabular, classes: 3, hidden: [4]}", "metrics=[]"}}},
+      {"models.tabular.output_deviation",
+       {"model.options={output_deviation: 3}",
+        {"data={name: shares}", "model={name: tabular, classes: 3, hidden: [4]}", "loss=mse",
+         "metrics=[]"}}},
+      {"models.tabular.output_mean",
+       {"model.options={output_mean: 3}",
+        {"data={name: shares}", "model={name: tabular, classes: 3, hidden: [4]}", "loss=mse",
+         "metrics=[]"}}},
       {"models.unet.bilinear",
        {"model.options={bilinear: true}",
         {"data={name: masks}", "batch=5", "model={name: unet, classes: 2, width: 4}",

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "support/environment.h"
+#include "support/npy_file.h"
 #include "support/temp_dir.h"
 #include "support/tfrecord_files.h"
 #include "tare/base/io.h"
@@ -107,6 +108,31 @@ inline void write_cifar(const std::filesystem::path& folder, int64_t count) {
   }
 }
 
+/// Writes a CSV file of `count` rows with two numbers, a category and one of three classes.
+inline void write_table(const std::filesystem::path& file, int64_t count) {
+  std::string text = "x,colour,z,kind\n";
+  for (int64_t i = 0; i < count; ++i)
+    text += std::to_string(i % 3) + ",c" + std::to_string(i % 4) + ',' +
+            (i % 7 == 0 ? "" : std::to_string(i % 5)) + ",k" + std::to_string(i % 3) + '\n';
+  io::write_atomically(file, text);
+}
+
+/// Writes `count` JSON lines with two numbers and one of three classes.
+inline void write_json_lines(const std::filesystem::path& file, int64_t count) {
+  std::string text;
+  for (int64_t i = 0; i < count; ++i)
+    text += R"({"x": )" + std::to_string(i % 3) + R"(, "z": )" + std::to_string(i % 5) +
+            R"(.5, "kind": "k)" + std::to_string(i % 3) + "\"}\n";
+  io::write_atomically(file, text);
+}
+
+/// Writes pictures of 16 x 16 numbers and their labels as two arrays.
+inline void write_arrays(const std::filesystem::path& folder, int64_t count) {
+  const DigitImages digits = generate_digits({.count = count, .size = 16});
+  write_npy(folder / "x.npy", digits.images.to(at::kFloat).div(255));
+  write_npy(folder / "y.npy", digits.labels);
+}
+
 /// A machine on which every data set is there.
 class OwnData {
  public:
@@ -118,6 +144,9 @@ class OwnData {
     write_tfrecord(folder_ / "digits.tfrecord", 60);
     write_text_folder(folder_ / "texts", 60);
     write_text(folder_ / "book.txt", 200);
+    write_table(folder_ / "table.csv", 96);
+    write_json_lines(folder_ / "table.jsonl", 96);
+    write_arrays(folder_.path(), 60);
     write_idx_pair(folder_ / "home/data/mnist", "train", 80);
     write_idx_pair(folder_ / "home/data/mnist", "t10k", 20);
   }
@@ -129,6 +158,12 @@ class OwnData {
     if (name == "generated_digits") return {.name = name, .size = 16, .count = 50};
     if (name == "text")
       return {.name = name, .file = (folder_ / "book.txt").string(), .context = 12};
+    if (name == "npy")
+      return {.name = name,
+              .labels = (folder_ / "y.npy").string(),
+              .file = (folder_ / "x.npy").string()};
+    if (name == "csv" || name == "jsonl")
+      return {.name = name, .file = (folder_ / ("table." + name)).string(), .target = "kind"};
     if (name == "image_folder") return {.name = name, .folder = (folder_ / "pictures").string()};
     if (name == "image_list") return {.name = name, .file = (folder_ / "listed/list.csv").string()};
     if (name == "cifar") return {.name = name, .folder = (folder_ / "cifar").string()};

@@ -93,6 +93,10 @@ std::vector<DataCase> cases() {
       all.push_back({name, "lstm"});
     } else if (name == "text") {
       all.push_back({name, "gpt"});
+    } else if (name == "csv") {
+      all.push_back({name, "tabular"});
+    } else if (name == "jsonl") {
+      for (const char* model : {"mlp", "tabular"}) all.push_back({name, model});
     } else {
       for (const char* model : {"mlp", "convnet"}) all.push_back({name, model});
     }

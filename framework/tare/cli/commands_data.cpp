@@ -14,7 +14,9 @@
 #include "tare/cli/shipped.h"
 #include "tare/data/cifar.h"
 #include "tare/data/datasets.h"
+#include "tare/data/image_list.h"
 #include "tare/data/picture_check.h"
+#include "tare/data/table_check.h"
 
 namespace tare::cli {
 namespace {
@@ -63,7 +65,7 @@ int64_t count_of(const std::string& text) {
 /// Throws ConfigError for an unknown action, and an option that the action does not take.
 void check_options(const std::string& verb, const Arguments& arguments) {
   const std::map<std::string, std::vector<std::string>> taken{
-      {"check", {"json"}}, {"fetch", {}}, {"make", {"out", "png", "count", "style"}}};
+      {"check", {"json", "target"}}, {"fetch", {}}, {"make", {"out", "png", "count", "style"}}};
   if (!taken.contains(verb))
     throw ConfigError("tare data", "there are check, fetch and make, got '" + printable(verb) +
                                        "'" + did_you_mean(verb, {"check", "fetch", "make"}));
@@ -74,18 +76,26 @@ void check_options(const std::string& verb, const Arguments& arguments) {
                                            ", not of " + verb + ": omit it");
 }
 
-/// Checks a folder of pictures, a list of pictures, or a folder of CIFAR's files.
-PictureCheck check_of(const std::string& place) {
-  std::error_code ignored;  // what cannot be looked at is reported as a missing folder
-  if (std::filesystem::is_regular_file(place, ignored)) return check_listed_pictures(place);
-  datasets::check_files({.name = "image_folder", .folder = place});
-  return is_cifar(place) ? check_cifar(place) : check_pictures(place);
-}
-
-int check_place(const std::string& place, bool as_json) {
-  const PictureCheck check = check_of(place);
+/// Prints what is wrong with pictures.
+int say(const PictureCheck& check, const std::string& place, bool as_json) {
   std::cout << (as_json ? json_of(check, place) : text_of(check, width_for(std::cout)));
   return check.problems.empty() ? kSuccess : kBadInput;
+}
+
+/// Checks a list of pictures or, with the name of a target or without a column `path`, a table.
+int check_file(const std::string& file, const Arguments& arguments) {
+  const bool as_json = arguments.has("json");
+  if (!arguments.has("target") && is_picture_list(file))
+    return say(check_listed_pictures(file), file, as_json);
+  const TableCheck check = check_table(file, arguments.get("target", ""));
+  std::cout << (as_json ? json_of(check, file) : text_of(check, width_for(std::cout)));
+  return check.problems.count == 0 ? kSuccess : kBadInput;
+}
+
+/// Checks a folder of pictures, or of CIFAR's files.
+int check_folder(const std::string& folder, bool as_json) {
+  datasets::check_files({.name = "image_folder", .folder = folder});
+  return say(is_cifar(folder) ? check_cifar(folder) : check_pictures(folder), folder, as_json);
 }
 
 }  // namespace
@@ -118,7 +128,11 @@ int data_command(const Arguments& arguments) {
     std::cout << datasets::fetch(name).string() << '\n';
     return kSuccess;
   }
-  if (verb == "check") return check_place(name, arguments.has("json"));
+  if (verb == "check" && std::filesystem::is_regular_file(name)) return check_file(name, arguments);
+  if (verb == "check" && arguments.has("target"))
+    throw ConfigError("tare data", "--target is for the file of a table, and '" + printable(name) +
+                                       "' is no file");
+  if (verb == "check") return check_folder(name, arguments.has("json"));
   GeneratedDigits options;
   if (arguments.has("count")) options.count = count_of(arguments.get("count"));
   if (arguments.has("style")) options.style = arguments.get("style");

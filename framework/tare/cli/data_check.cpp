@@ -1,6 +1,7 @@
-// Prints what a check of pictures has found.
+// Prints what a check of pictures or of a table has found.
 #include "tare/cli/data_check.h"
 
+#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "tare/base/bytes.h"
@@ -47,6 +48,34 @@ json json_of(const LengthRange& range) {
   return {{"min", range.least}, {"median", range.median}, {"max", range.most}};
 }
 
+std::string counted(int64_t count, const std::string& what) {
+  return format_count(count) + ' ' + what + (count == 1 ? "" : "s");
+}
+
+std::string lines_of(const char* word, const TableFindings& findings) {
+  std::string text;
+  for (const TableFinding& finding : findings.list)
+    text += word + (": " + printable(tare::text_of(finding), 2000)) + '\n';
+  const int64_t more = findings.count - static_cast<int64_t>(findings.list.size());
+  if (more > 0) text += word + (": " + counted(more, "more finding")) + '\n';
+  return text;
+}
+
+std::string figure(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.6g", value);
+  return text;
+}
+
+json json_of(const TableFindings& findings) {
+  json list = json::array();
+  for (const TableFinding& finding : findings.list)
+    list.push_back({{"line", finding.line > 0 ? json(finding.line) : json()},
+                    {"column", finding.column.empty() ? json() : json(finding.column)},
+                    {"problem", finding.problem}});
+  return list;
+}
+
 }  // namespace
 
 std::string text_of(const PictureCheck& check, size_t width) {
@@ -66,11 +95,8 @@ std::string text_of(const PictureCheck& check, size_t width) {
             '\n';
   text += format_count(check.pictures) + " pictures";
   if (check.pictures > 0) text += ": " + counts(check.formats) + "; " + counts(check.channels);
-  const auto counted = [](size_t count, const std::string& what) {
-    return format_count(static_cast<int64_t>(count)) + ' ' + what + (count == 1 ? "" : "s");
-  };
-  return text + "\n" + counted(check.problems.size(), "error") + ", " +
-         counted(check.warnings.size(), "warning") + '\n';
+  return text + "\n" + counted(std::ssize(check.problems), "error") + ", " +
+         counted(std::ssize(check.warnings), "warning") + '\n';
 }
 
 std::string json_of(const PictureCheck& check, const std::string& folder) {
@@ -85,6 +111,58 @@ std::string json_of(const PictureCheck& check, const std::string& folder) {
                  {"height", json_of(check.height)},
                  {"width", json_of(check.width)},
                  {"problems", json_of(check.problems)},
+                 {"warnings", json_of(check.warnings)}};
+  return all.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+std::string text_of(const TableCheck& check, size_t width) {
+  std::string text = lines_of("error", check.problems) + lines_of("warning", check.warnings);
+  if (!text.empty()) text += '\n';
+  std::vector<TableRow> rows;
+  for (const CheckedColumn& column : check.columns) {
+    const bool number = column.kind == "number";
+    rows.push_back({printable(column.name), column.kind, format_count(column.missing),
+                    format_count(column.different), number ? figure(column.least) : "",
+                    number ? figure(column.mean) : "", number ? figure(column.most) : ""});
+  }
+  text += text_table({{.head = "column"},
+                      {.head = "kind"},
+                      {.head = "missing", .figure = true},
+                      {.head = "different", .figure = true},
+                      {.head = "min", .figure = true},
+                      {.head = "mean", .figure = true},
+                      {.head = "max", .figure = true}},
+                     rows, width) +
+          '\n';
+  constexpr size_t kShown = 20;
+  text += counted(check.rows, "row");
+  if (!check.classes.empty())
+    text +=
+        "; " + std::to_string(check.classes.size()) + " classes: " + listed(check.classes, kShown);
+  return text + '\n' + counted(check.problems.count, "error") + ", " +
+         counted(check.warnings.count, "warning") + '\n';
+}
+
+std::string json_of(const TableCheck& check, const std::string& file) {
+  json columns = json::array();
+  for (const CheckedColumn& column : check.columns) {
+    const auto value = [&](double figure) {
+      return column.kind == "number" ? json(figure) : json();
+    };
+    columns.push_back({{"name", column.name},
+                       {"kind", column.kind},
+                       {"missing", column.missing},
+                       {"different", column.different},
+                       {"min", value(column.least)},
+                       {"mean", value(column.mean)},
+                       {"max", value(column.most)}});
+  }
+  const json all{{"file", file},
+                 {"rows", check.rows},
+                 {"columns", columns},
+                 {"classes", check.classes},
+                 {"problems", json_of(check.problems)},
+                 {"problem_count", check.problems.count},
                  {"warnings", json_of(check.warnings)}};
   return all.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
 }

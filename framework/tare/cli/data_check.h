@@ -1,10 +1,11 @@
-// `tare data check`: what is wrong with a folder of pictures.
+// `tare data check`: what is wrong with a folder of pictures, or with the file of a table.
 #pragma once
 
 #include <cstddef>
 #include <string>
 
 #include "tare/data/picture_check.h"
+#include "tare/data/table_check.h"
 
 namespace tare::cli {
 
@@ -14,5 +15,12 @@ namespace tare::cli {
 /// Returns {folder, pictures, classes[] {split, name, pictures}, formats {}, channels {}, height
 /// {min, median, max}, width {}, problems[] {path, problem}, warnings[] {path, problem}}.
 [[nodiscard]] std::string json_of(const PictureCheck& check, const std::string& folder);
+
+/// Returns the findings, one a line, and then a table of the columns, within `width` columns.
+[[nodiscard]] std::string text_of(const TableCheck& check, size_t width);
+/// Returns {file, rows, columns[] {name, kind, missing, different, min, mean, max}, classes[],
+/// problems[] {line, column, problem}, problem_count, warnings[]}. Of categories the figures are
+/// null; the line is null for a finding about a whole column, the column for one about a line.
+[[nodiscard]] std::string json_of(const TableCheck& check, const std::string& file);
 
 }  // namespace tare::cli

@@ -15,12 +15,15 @@
 
 #include "tare/base/error.h"
 #include "tare/base/io.h"
+#include "tare/base/log.h"
 #include "tare/checkpoint/safetensors.h"
 #include "tare/data/class_folders.h"
 #include "tare/data/picture_kind.h"
 #include "tare/inference/rows.h"
 #include "tare/transform/image.h"
 #include "tare/transform/picture.h"
+#include "tare/transform/row_coding.h"
+#include "tare/transform/table_text.h"
 
 namespace tare::cli {
 namespace {
@@ -28,6 +31,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kStandardInput = "/dev/stdin";
+constexpr size_t kMostNames = 20;  // of columns in a message
 constexpr const char* kInput = "input";
 constexpr int64_t kMaxRowsBytes = int64_t{1} << 30;
 
@@ -101,7 +105,7 @@ class Samples {
       else if (!fits_one_tensor())
         refuse_several();
       else if (input == "-")
-        pictures ? piped_pictures() : rows_of(std::cin, "-");
+        pictures ? piped_pictures() : is_table() ? table("-") : rows_of(std::cin, "-");
       else if (pictures)
         fs::is_directory(input) ? folder(input) : picture(input);
       else
@@ -252,8 +256,27 @@ class Samples {
       throw ConfigError("predict", "'" + printable(path) +
                                        "' is a folder, but the model takes no pictures: give a "
                                        "file with one sample a line");
+    if (is_table()) return table(path);
     std::istringstream lines(io::read_text(path, kMaxRowsBytes));
     rows_of(lines, path);
+  }
+
+  [[nodiscard]] bool is_table() const { return manifest().rows && !inputs_.text; }
+
+  void table(const std::string& path) const {
+    const RowCoding& coding = *manifest().rows;
+    TableFindings findings;
+    const TableText all = read_table(path, coding.format(), &findings);
+    for (const TableFinding& finding : findings.list)
+      guarded({path, finding.line}, [&] {
+        throw FormatError("predict", path, "line " + std::to_string(finding.line), finding.problem);
+      });
+    const RowEncoder rows(coding, all);
+    if (!rows.unused().empty())
+      log::warning_once(printable(path) + ": the model does not take " +
+                        listed(rows.unused(), kMostNames) + ", which it ignores");
+    for (int64_t row = 0; row < all.rows(); ++row)
+      guarded({path, all.line(row)}, [&] { predict({path, all.line(row)}, rows.sample(row)); });
   }
 
   void rows_of(std::istream& lines, const std::string& path) const {

@@ -270,6 +270,7 @@ Named make(const DataOptions& options, Network network) {
   Named named{.identity = identity_of(found), .generated = found.generated};
   const DatasetPtr data = first(finished(found.data, options), options.count, options.stratify);
   named.splits = splits_of(found, data, options);
+  if (found.finish) named.splits = found.finish(named.splits);
   const bool some = options.count > 0 && options.count < found.data->size();
   named.description = (some ? format_count(options.count) + " of " : "") + found.description +
                       "; " + part("train", named.splits.train) + ", " +

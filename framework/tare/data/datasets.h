@@ -29,7 +29,7 @@ struct DataOptions {
   /// image_folder, image_list: bytes of decoded pictures that are kept; unset: all, up to 8 GiB;
   /// 0: none.
   std::optional<int64_t> cache{};
-  std::string file{};       ///< text, image_list: the file
+  std::string file{};       ///< text, csv, jsonl, npy, image_list: the file
   int64_t context = 0;      ///< text: tokens of a sample; 0: 128
   std::string tokenizer{};  ///< text: characters (default) | bytes
   int64_t length = 0;       ///< text_folder: bytes of a text that are read; 0: all
@@ -37,8 +37,18 @@ struct DataOptions {
   std::optional<config::Choice> collate{};
   /// image_folder, image_list, tfrecord: 1 grey, 3 RGB, 0: those of the first picture.
   int64_t channels = 0;
+  std::string target{};  ///< csv, jsonl: the column to predict
+  /// csv, jsonl: the columns of the inputs; empty: all but the target and those of `omit`.
+  std::vector<std::string> columns{}, omit{};
+  /// csv, jsonl: columns, or the target, whose fields are categories, or numbers, however they
+  /// look.
+  std::vector<std::string> categories{}, numbers{};
+  std::vector<std::string> missing_values{};  ///< csv, jsonl: more texts of a missing field
+  std::string fill = "median";  ///< csv, jsonl: what takes the place of a missing number
+  std::string separator{};      ///< csv: one character; empty: found in the head
+  bool header = true;           ///< csv: the first line names the columns
   /// Files of tfrecord data, or folders of files; `valid_files` and `test_files` are for splits of
-  /// their own.
+  /// their own, also of csv and jsonl.
   std::vector<std::string> files{}, valid_files{}, test_files{};
   std::string input = "image";   ///< tfrecord: the feature with the picture or the numbers
   std::string label = "label";   ///< tfrecord: the feature with the class or the number to predict
@@ -77,6 +87,15 @@ void visit_fields(auto& visit, DataOptions& o) {
   visit("length", o.length, config::at_least(0));
   visit("collate", o.collate);
   visit("channels", o.channels, config::between(0, 3));
+  visit("target", o.target);
+  visit("columns", o.columns);
+  visit("omit", o.omit);
+  visit("categories", o.categories);
+  visit("numbers", o.numbers);
+  visit("missing_values", o.missing_values);
+  visit("fill", o.fill, config::one_of({"median", "mean"}));
+  visit("separator", o.separator);
+  visit("header", o.header);
   visit("files", o.files);
   visit("valid_files", o.valid_files);
   visit("test_files", o.test_files);
@@ -131,6 +150,9 @@ struct Found {
   std::vector<std::filesystem::path> files{};  ///< of single samples, relative to their folder
   bool generated = false;                      ///< drawn by a program
   bool are_splits = false;  ///< `data`, `valid` and `test` are the splits, and are cut no more
+  /// Makes the samples of the splits, with what it learns from the training split, such as the
+  /// mean of a column; empty: the samples are complete. It keeps the number of samples.
+  std::function<Splits(const Splits& cut)> finish{};
 };
 
 /// Describes a kind of data set.

@@ -6,8 +6,10 @@
 
 #include "tare/base/error.h"
 #include "tare/data/gather.h"
+#include "tare/data/row_source.h"
 #include "tare/data/tensor_dataset.h"
 #include "tare/transform/random.h"
+#include "tare/transform/row_coding.h"
 
 namespace tare {
 namespace {
@@ -18,7 +20,7 @@ const DatasetPtr& checked(const char* where, const DatasetPtr& base) {
 }
 
 // Passes on what a decorator does not change.
-class Decorator : public Dataset {
+class Decorator : public Dataset, public RowSource {
  public:
   Decorator(const char* where, DatasetPtr base) : base_(std::move(base)) {
     (void)checked(where, base_);
@@ -38,6 +40,7 @@ class Decorator : public Dataset {
   [[nodiscard]] const Transforms* transforms() const override { return base_->transforms(); }
   [[nodiscard]] bool described() const override { return base_->described(); }
   [[nodiscard]] int64_t text_length() const override { return base_->text_length(); }
+  [[nodiscard]] const RowCoding* row_coding() const override { return row_coding_of(*base_); }
   void account(Ledger& ledger) const override { base_->account(ledger); }
   void clear_cache() const override { base_->clear_cache(); }
 
@@ -178,6 +181,7 @@ class Cached : public Decorator {
     if (base_->transforms()) transforms_ = base_->transforms()->deterministic();
     described_ = base_->described();
     text_length_ = base_->text_length();
+    if (const RowCoding* coding = row_coding_of(*base_)) row_coding_ = *coding;
     const Batch all = get_all(*base_);
     base_ = std::make_shared<TensorDataset>(all.inputs, all.targets, base_->labels(), Transforms{},
                                             names_of(*base_));
@@ -190,6 +194,9 @@ class Cached : public Decorator {
   }
   [[nodiscard]] bool described() const override { return described_; }
   [[nodiscard]] int64_t text_length() const override { return text_length_; }
+  [[nodiscard]] const RowCoding* row_coding() const override {
+    return row_coding_ ? &*row_coding_ : nullptr;
+  }
   [[nodiscard]] bool in_memory() const override { return true; }
   [[nodiscard]] at::Tensor targets() const override { return base_->targets(); }
 
@@ -197,6 +204,7 @@ class Cached : public Decorator {
   std::optional<Transforms> transforms_;
   bool described_ = true;
   int64_t text_length_ = 0;
+  std::optional<RowCoding> row_coding_;
 };
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "tare/data/datasets.h"
 #include "tare/data/image_parts.h"
 #include "tare/data/picture_list.h"
+#include "tare/transform/table_text.h"
 
 namespace tare {
 namespace {
@@ -21,61 +22,16 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kWhere = "data.image_list";
-constexpr int64_t kMostBytes = int64_t{1} << 30;
+constexpr int64_t kMostBytes = int64_t{2} << 30;
 
 [[noreturn]] void refuse(const fs::path& file, int64_t line, const std::string& problem) {
   throw FormatError(kWhere, file.string(), "line " + std::to_string(line), problem);
 }
 
-struct Row {
-  int64_t line = 0;  // of the file, from 1, where the row begins
-  std::vector<std::string> fields{};
-};
-
-/// Cuts CSV into rows; empty lines are skipped. A field in quotes may hold commas, line ends, and
-/// quotes, each of which is doubled.
-std::vector<Row> rows_of(const fs::path& file, const std::string& text) {
-  std::vector<Row> rows;
-  int64_t line = 1;
-  size_t at = text.starts_with("\xef\xbb\xbf") ? 3 : 0;  // a mark of UTF-8, as Excel writes it
-  while (at < text.size()) {
-    Row row{.line = line};
-    for (bool more = true; more;) {
-      std::string field;
-      if (at < text.size() && text[at] == '"') {
-        for (++at;; ++at) {
-          if (at >= text.size()) refuse(file, row.line, "has a quote that does not end");
-          if (text[at] == '\n') ++line;
-          if (text[at] != '"')
-            field += text[at];
-          else if (at + 1 < text.size() && text[at + 1] == '"')
-            field += text[at++];
-          else
-            break;
-        }
-        ++at;
-        if (at < text.size() && text[at] != ',' && text[at] != '\r' && text[at] != '\n')
-          refuse(file, line, "has text behind the quote that ends a field");
-      } else {
-        while (at < text.size() && text[at] != ',' && text[at] != '\r' && text[at] != '\n')
-          field += text[at++];
-      }
-      row.fields.push_back(std::move(field));
-      more = at < text.size() && text[at] == ',';
-      if (more) ++at;
-    }
-    if (at < text.size() && text[at] == '\r') ++at;
-    if (at < text.size() && text[at] == '\n') ++at;
-    ++line;
-    if (row.fields.size() > 1 || !row.fields.front().empty()) rows.push_back(std::move(row));
-  }
-  return rows;
-}
-
-/// Returns the place of a column in the first row; -1: it is not there.
-int64_t column_of(const Row& head, const std::string& name) {
-  const auto found = std::ranges::find(head.fields, name);
-  return found == head.fields.end() ? -1 : found - head.fields.begin();
+/// Returns the place of a column of a table; -1: it is not there.
+int64_t column_of(const TableText& table, const std::string& name) {
+  const auto found = std::ranges::find(table.names(), name);
+  return found == table.names().end() ? -1 : found - table.names().begin();
 }
 
 std::string split_of(const fs::path& file, const ListedPicture& picture, const std::string& text) {
@@ -129,37 +85,41 @@ std::vector<ImagePart> parts_of(const fs::path& file) {
 
 }  // namespace
 
+bool is_picture_list(const fs::path& file) {
+  const std::string text = io::read_text(file, kMostBytes);
+  const size_t start = text.starts_with("\xef\xbb\xbf") ? 3 : 0;  // a byte order mark
+  std::string head = text.substr(start, text.find_first_of("\r\n", start) - start);
+  std::erase(head, '"');
+  for (size_t at = 0; at <= head.size();) {
+    const size_t end = std::min(head.find_first_of(",;\t", at), head.size());
+    if (head.substr(at, end - at) == "path") return true;
+    at = end + 1;
+  }
+  return false;
+}
+
 std::vector<ListedPicture> list_pictures(const fs::path& file) {
-  const std::vector<Row> rows = rows_of(file, io::read_text(file, kMostBytes));
-  if (rows.size() < 2)
-    throw FormatError(kWhere, file.string(), "rows",
-                      "are missing: the first row names the columns, such as path,label, and each "
-                      "other row is a picture");
-  const Row& head = rows.front();
-  const int64_t path = column_of(head, "path"), label = column_of(head, "label"),
-                split = column_of(head, "split");
+  const TableText table = read_table(file, {.kind = "csv", .limit_bytes = kMostBytes});
+  const int64_t path = column_of(table, "path"), label = column_of(table, "label"),
+                split = column_of(table, "split");
   if (path < 0)
-    refuse(file, head.line,
+    refuse(file, 1,
            "has no column `path`; the first row names the columns: path, and label and split where "
            "there are some");
   std::vector<ListedPicture> pictures;
   std::set<std::string> seen;
-  for (size_t i = 1; i < rows.size(); ++i) {
-    const Row& row = rows[i];
-    if (row.fields.size() != head.fields.size())
-      refuse(file, row.line,
-             "has " + std::to_string(row.fields.size()) + " columns, and the first row " +
-                 std::to_string(head.fields.size()));
-    const auto field = [&](int64_t at) {
-      return at < 0 ? std::string() : row.fields[static_cast<size_t>(at)];
+  for (int64_t i = 0; i < table.rows(); ++i) {
+    const int64_t line = table.line(i);
+    const auto field = [&](int64_t column) {
+      return column < 0 ? std::string() : std::string(table.field(i, static_cast<size_t>(column)));
     };
     ListedPicture picture{
-        .line = row.line, .path = file.parent_path() / field(path), .label = field(label)};
-    if (field(path).empty()) refuse(file, row.line, "has no path");
+        .line = line, .path = file.parent_path() / field(path), .label = field(label)};
+    if (field(path).empty()) refuse(file, line, "has no path");
     if (label >= 0 && picture.label.empty())
-      refuse(file, row.line, "has no label; give every picture one, or remove the column");
+      refuse(file, line, "has no label; give every picture one, or remove the column");
     if (!seen.insert(field(path)).second)
-      refuse(file, row.line, "names " + printable(field(path)) + " again; give each picture once");
+      refuse(file, line, "names " + printable(field(path)) + " again; give each picture once");
     if (split >= 0) picture.split = split_of(file, picture, field(split));
     pictures.push_back(std::move(picture));
   }

@@ -9,17 +9,21 @@
 
 namespace tare {
 
-/// Reads a list of PNG, JPEG and WebP files: CSV as of RFC 4180, whose first row names the columns.
-/// `path` is the file, relative to the folder of the list or absolute. `label` is the name of its
-/// class; without the column the pictures have no labels. `split` is train, valid (or val) or test;
-/// without the column all rows are one data set, which is `train` of the result, and a split that
-/// no row names is null. Other columns are skipped. labels() are the names of all classes of
-/// `train`, in bytewise order. The pictures are read as by image_folder(), with its options.
-/// Throws IoError; FormatError, naming the file and the line, for a row that is no CSV, has another
-/// number of columns, an empty or repeated path, another split, a class that `train` does not have,
-/// or a picture that is not there; ConfigError for a negative option.
+/// Reads a list of PNG, JPEG and WebP files: CSV as read_table() reads it, whose first row names
+/// the columns. `path` is the file, relative to the folder of the list or absolute. `label` is the
+/// name of its class; without the column the pictures have no labels. `split` is train, valid (or
+/// val) or test; without the column all rows are one data set, which is `train` of the result, and
+/// a split that no row names is null. Other columns are skipped. labels() are the names of all
+/// classes of `train`, in bytewise order. The pictures are read as by image_folder(), with its
+/// options. Throws IoError; FormatError, naming the file and the line, for a row that is no CSV,
+/// has another number of columns, an empty or repeated path, another split, a class that `train`
+/// does not have, or a picture that is not there; ConfigError for a negative option.
 [[nodiscard]] Splits image_list(const std::filesystem::path& file,
                                 const ImageFolderOptions& options = {});
+
+/// Whether the first line of a CSV file names a column `path`, as that of a list does. Throws
+/// IoError.
+[[nodiscard]] bool is_picture_list(const std::filesystem::path& file);
 
 /// Returns the files that image_list() reads, split behind split. Throws as it does for the list.
 [[nodiscard]] std::vector<std::filesystem::path> listed_images(const std::filesystem::path& file);

@@ -27,8 +27,9 @@ constexpr const char* kOpen = "bundle.open";
 constexpr const char* kKey = "tare";  // of the metadata entry
 constexpr const char* kFormat = "tare.bundle";
 // The second where weights are float8, the third where there are several inputs, the fourth where
-// texts are cut.
-constexpr int64_t kVersion = 1, kVersionFp8 = 2, kVersionInputs = 3, kVersionTexts = 4;
+// texts are cut, the fifth where samples are rows of a table.
+constexpr int64_t kVersion = 1, kVersionFp8 = 2, kVersionInputs = 3, kVersionTexts = 4,
+                  kVersionRows = 5;
 constexpr const char* kFp8 = "fp8";
 constexpr size_t kMaxLabels = 1'000'000;
 constexpr size_t kMaxLabelBytes = 4096;
@@ -96,6 +97,11 @@ Problem find_problem(const BundleManifest& m) {
   if (m.text_length < 0) {
     return {"text_length", "must be >= 0"};
   }
+  const auto columns = [](const RowCoding& rows) {
+    return std::vector<int64_t>{static_cast<int64_t>(rows.columns.size())};
+  };
+  if (m.rows && (m.input != "float32" || m.sample_shape != columns(*m.rows)))
+    return {"rows", "must have a column for each number of a sample, which is float32"};
   return {};
 }
 
@@ -125,11 +131,12 @@ void add_later_fields(json& manifest, const BundleManifest& m) {
   if (!m.input_name.empty()) manifest["input_name"] = m.input_name;
   if (!m.any_size.empty()) manifest["any_size"] = m.any_size;
   if (m.antialias && sample_kind(m) == SampleKind::image) manifest["antialias"] = true;
-  const bool cuts = m.text_length > 0;
+  const bool cuts = m.text_length > 0 || m.rows;
   if (m.weights == kFp8 || !m.more_inputs.empty() || cuts) manifest["weights"] = m.weights;
   if (m.more_inputs.empty() && !cuts) return;
-  manifest["version"] = cuts ? kVersionTexts : kVersionInputs;
+  manifest["version"] = m.rows ? kVersionRows : cuts ? kVersionTexts : kVersionInputs;
   if (cuts) manifest["text_length"] = m.text_length;
+  if (m.rows) manifest["rows"] = text_of(*m.rows);
   json& inputs = manifest["more_inputs"] = json::array();
   for (const BundleInput& input : m.more_inputs) {
     inputs.push_back(
@@ -271,6 +278,13 @@ class Reader {
     return json_.contains("antialias") &&
            field("antialias", json::value_t::boolean, json_).get<bool>();
   }
+  [[nodiscard]] RowCoding rows() const {
+    try {
+      return row_coding_from(text("rows"));
+    } catch (const ConfigError& error) {
+      fail("rows", error.what());
+    }
+  }
   /// Appends the names of transforms that the program lacks.
   [[nodiscard]] Transforms transforms(std::vector<std::string>& unknown) const {
     try {
@@ -299,8 +313,8 @@ BundleManifest read_manifest(const json& manifest, const std::filesystem::path& 
   const Reader reader(manifest, path);
   if (reader.text("format") != kFormat) reader.fail("format", "is not " + std::string(kFormat));
   const auto version = reader.number("version");
-  if (version < kVersion || version > kVersionTexts)
-    reader.fail("version", "is " + std::to_string(version) + "; this Tare reads 1 to 4");
+  if (version < kVersion || version > kVersionRows)
+    reader.fail("version", "is " + std::to_string(version) + "; this Tare reads 1 to 5");
   const std::string weights = version == kVersion ? "as_is" : reader.text("weights");
   if (version == kVersionFp8 && weights != kFp8)
     reader.fail("weights", "is not fp8, as those of version 2 are");
@@ -317,7 +331,8 @@ BundleManifest read_manifest(const json& manifest, const std::filesystem::path& 
       .input_name = reader.input_name(),
       .more_inputs = version >= kVersionInputs ? reader.more_inputs() : std::vector<BundleInput>(),
       .text_length =
-          version == kVersionTexts ? static_cast<int64_t>(reader.number("text_length")) : 0,
+          version >= kVersionTexts ? static_cast<int64_t>(reader.number("text_length")) : 0,
+      .rows = version >= kVersionRows ? std::optional(reader.rows()) : std::nullopt,
       .transforms = std::move(transforms),
       .unknown_transforms = std::move(unknown),
       .antialias = reader.antialias(),

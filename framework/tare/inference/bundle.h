@@ -15,6 +15,7 @@
 
 #include "tare/checkpoint/safetensors.h"
 #include "tare/model/model.h"
+#include "tare/transform/row_coding.h"
 #include "tare/transform/transform.h"
 
 namespace tare {
@@ -56,6 +57,9 @@ struct BundleManifest {
   std::vector<BundleInput> more_inputs{};
   /// Texts are cut to so many bytes, as the reader of the training data did; 0: they are whole.
   int64_t text_length = 0;
+  /// How the rows of a table become samples of the model, see RowEncoder; unset: they are no rows of
+  /// a table.
+  std::optional<RowCoding> rows{};
   /// Steps for every input that is an image [channels, height, width]. Random ones are skipped when
   /// writing.
   Transforms transforms{};

@@ -152,6 +152,23 @@ void add_summary(Page& out, const BundleManifest& m, int64_t weights) {
   out << "\n";
 }
 
+// A line for each column.
+std::string columns_text(const RowCoding& rows) {
+  constexpr size_t kShown = 10;
+  std::string text;
+  for (const ColumnCoding& column : rows.columns) {
+    text += printable(column.name) + ": ";
+    if (column.kind == "category")
+      text += format_count(static_cast<int64_t>(column.texts.size())) + " categories" +
+              (column.texts.empty() ? "" : ", " + listed(column.texts, kShown));
+    else
+      text += "a number of mean " + number(column.mean) + " and deviation " +
+              number(column.deviation) + "; where it is missing, " + number(column.missing);
+    text += '\n';
+  }
+  return text;
+}
+
 void add_manifest(Page& out, const BundleManifest& m) {
   add_lines(out, "options", m.model.options);
   std::vector<std::string> sizes;
@@ -164,6 +181,10 @@ void add_manifest(Page& out, const BundleManifest& m) {
              input.dtype + " " + sizes_text(input.sample_shape, input.any_size));
   if (m.text_length > 0)
     add_line(out, "text length", std::to_string(m.text_length) + " bytes; longer texts are cut");
+  if (m.rows) {
+    add_lines(out, "columns", columns_text(*m.rows));
+    add_line(out, "target", printable(m.rows->target));
+  }
   if (m.weights == "fp8") add_line(out, "weights", "fp8: float8_e4m3fn, a float32 scale a row");
   if (!m.transforms.steps().empty())
     add_lines(out, "transforms", config::to_yaml(config::to_node(m.transforms)));

@@ -74,6 +74,7 @@ void add_manifest(json& out, const BundleManifest& m) {
                                   {"shape", input.sample_shape},
                                   {"any_size", input.any_size}});
   out["text_length"] = m.text_length;
+  out["rows"] = m.rows ? to_json(config::to_node(*m.rows)) : json();
   const auto outputs = class_count(m);
   out["outputs"] = outputs ? json(*outputs) : json();
   out["classes"] = gives_classes(m) ? out["outputs"] : json();

@@ -17,6 +17,7 @@
 #include "tare/metric/metric.h"
 #include "tare/plan/recompute.h"
 #include "tare/recipe/chosen_callbacks.h"
+#include "tare/recipe/column_check.h"
 #include "tare/train/bundle_data.h"
 #include "tare/train/last_batch.h"
 #include "tare/train/train_state.h"
@@ -272,6 +273,7 @@ void check_data(const RecipeOptions& recipe, size_t phase, const OpenData& data)
                       " classes, and the model has " + std::to_string(classes) +
                       " outputs: the phase trains the others never to be chosen");
   check_targets(recipe, phase, data.named.splits, classes);
+  check_columns(recipe, data);
   if (phase + 1 == recipe.phases.size()) check_export(recipe, facts);
 }
 
@@ -433,6 +435,9 @@ void check_forward(const RecipeOptions& recipe, size_t phase, const DataFacts& d
 int64_t classes_of(const RecipeOptions& recipe, const DataFacts& data) {
   if (recipe.model.options.classes > 0) return recipe.model.options.classes;
   const LabelCount labels = data.labels;
+  const bool is_number =
+      data.bundle && data.bundle->rows && data.bundle->rows->target_deviation > 0;
+  if (labels.classes == 0 && is_number) return 1;
   if (labels.classes == 0)
     refuse(recipe, "model.classes", "is missing: the data has no class labels to count",
            "the number of the model's outputs", "auto");
@@ -450,6 +455,7 @@ ModelOptions model_options(const RecipeOptions& recipe, const DataFacts& data) {
   ModelOptions model = recipe.model.options;
   model.classes = classes_of(recipe, data);
   if (model.sample_shape.empty()) model.sample_shape = data.sample_shape;
+  add_columns(model.options, recipe.model.name, data);
   return model;
 }
 

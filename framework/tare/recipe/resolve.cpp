@@ -9,6 +9,7 @@
 #include "tare/base/error.h"
 #include "tare/base/log.h"
 #include "tare/model/registry.h"
+#include "tare/recipe/column_check.h"
 #include "tare/recipe/phase_data.h"
 #include "tare/recipe/read_recipe.h"
 #include "tare/recipe/resume.h"
@@ -65,6 +66,7 @@ void resolve_phase(const RecipeOptions& given, size_t index, const OpenData& dat
   PhaseOptions& phase = recipe.phases[index];
   if (phase.batch == 0 && !given.batch) phase.batch = batch_of(given, phase, data.facts);
   check_data(recipe, index, data);
+  check_same_columns(recipe, index, resolved.facts, data.facts);
   resolved.origin.data[index] = origin_of(data.named);
   resolved.phases[index] = resized(data.facts, *phase.data, recipe, index);
   if (index + 1 == recipe.phases.size()) resolved.generated = data.named.generated;

@@ -11,6 +11,7 @@
 
 #include "tare/base/error.h"
 #include "tare/config/field.h"
+#include "tare/data/row_source.h"
 
 namespace tare {
 namespace {
@@ -111,6 +112,7 @@ std::string text_of(const BundleData& data) {
               {"transforms", config::to_yaml(config::to_node(data.transforms))},
               {"labels", data.labels},
               {"text_length", data.text_length},
+              {"rows", data.rows ? text_of(*data.rows) : ""},
               {"described", data.described && all_named(data.transforms)},
               {"input", data.input ? c10::toString(*data.input) : ""},
               {"input_name", data.input_name},
@@ -133,7 +135,9 @@ BundleData bundle_data_from(const std::string& text) {
         std::ranges::find(kNamed, stored.at("input").get<std::string>(),
                           [](c10::ScalarType type) { return std::string(c10::toString(type)); });
     if (named != kNamed.end()) data.input = *named;
-    // Checkpoints of earlier versions have no names and no any_size.
+    // Checkpoints of earlier versions have no names, no any_size and no rows.
+    if (const std::string rows = stored.value("rows", ""); !rows.empty())
+      data.rows = row_coding_from(rows);
     data.input_name = stored.value("input_name", "");
     data.any_size = stored.value("any_size", data.any_size);
     for (const json& input : stored.at("more_inputs")) {
@@ -182,6 +186,7 @@ std::optional<BundleData> bundle_data(const Splits& data) {
                     .labels = (*chosen)->labels(),
                     .text_length = (*chosen)->text_length(),
                     .described = (*chosen)->described()};
+  if (const RowCoding* rows = row_coding_of(**chosen)) result.rows = *rows;
   for (const DatasetPtr& set : splits)
     if (set && result.labels.empty()) result.labels = set->labels();
   return result;
@@ -248,6 +253,7 @@ void describe(BundleManifest& manifest, const BundleData& data, const char* call
   manifest.input_name = data.input_name;
   manifest.more_inputs = data.more_inputs;
   manifest.text_length = data.text_length;
+  manifest.rows = data.rows;
   if (data.input) manifest.input = bundle_input(*data.input);
 }
 
@@ -259,6 +265,12 @@ void check_describable(const BundleData& data, const char* call) {
 
 DatasetPtr as_trained(const DatasetPtr& data, const BundleManifest& manifest) {
   if (!data) return data;
+  if (const RowCoding* rows = row_coding_of(*data);
+      rows && manifest.rows && *rows != *manifest.rows)
+    throw ConfigError("load_learner",
+                      "the rows of the data set are coded by what was learnt on another training "
+                      "split than that of the bundle; make samples of the file by "
+                      "RowEncoder(*manifest.rows, read_table(file)).samples()");
   const Transforms have = steps_of(*data);
   auto rest = rest_of(manifest.transforms, have);
   if (!rest && manifest.sample_shape.size() == 3) rest = rest_of(resized_first(manifest), have);

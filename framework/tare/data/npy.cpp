@@ -1,0 +1,184 @@
+// Parses the head of .npy files, and makes data sets of their arrays.
+#include "tare/data/npy.h"
+
+#include <ATen/ops/empty.h>
+
+#include <array>
+#include <charconv>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "tare/base/bytes.h"
+#include "tare/base/error.h"
+#include "tare/base/io.h"
+#include "tare/data/datasets.h"
+
+namespace tare {
+namespace {
+
+constexpr const char* kWhere = "data.npy";
+constexpr std::string_view kMagic("\x93NUMPY", 6);
+constexpr size_t kLongestHead = 1 << 16;
+constexpr size_t kMostSizes = 16;
+
+struct NpyType {
+  std::string_view name{};
+  c10::ScalarType type = c10::kFloat;
+};
+constexpr std::array kTypes = {
+    NpyType{"|u1", c10::kByte}, NpyType{"|i1", c10::kChar},  NpyType{"<i2", c10::kShort},
+    NpyType{"<i4", c10::kInt},  NpyType{"<i8", c10::kLong},  NpyType{"|b1", c10::kBool},
+    NpyType{"<f2", c10::kHalf}, NpyType{"<f4", c10::kFloat}, NpyType{"<f8", c10::kDouble}};
+
+/// Reads a file step by step.
+class NpyReader {
+ public:
+  NpyReader(const std::filesystem::path& path, int64_t limit_bytes)
+      : file_(path, io::Mode::read), limit_(limit_bytes) {}
+
+  at::Tensor read() {
+    const std::string head = read_head();
+    const c10::ScalarType type = type_of(value(head, "descr"));
+    if (!value(head, "fortran_order").starts_with("False"))
+      fail("fortran_order", "must be False: save numpy.ascontiguousarray(array)");
+    const std::vector<int64_t> shape = shape_of(value(head, "shape"));
+    int64_t bytes = static_cast<int64_t>(c10::elementSize(type));
+    for (const int64_t size : shape)
+      if (__builtin_mul_overflow(bytes, size, &bytes)) fail("shape", "is too large");
+    const int64_t rest = file_.size() - static_cast<int64_t>(read_);
+    if (rest != bytes)
+      fail("data",
+           "has " + format_count(rest) + " bytes, and dtype and shape need " + format_count(bytes));
+    if (bytes > limit_) fail("data", "is larger than " + format_bytes(limit_));
+    at::Tensor array = at::empty(shape, type);
+    take(array.mutable_data_ptr(), static_cast<size_t>(bytes));
+    return array;
+  }
+
+ private:
+  [[noreturn]] void fail(const char* part, const std::string& problem) const {
+    throw FormatError(kWhere, file_.path().string(), part, problem);
+  }
+
+  void take(void* data, size_t size) {
+    if (file_.read(data, size) != size) fail("data", "ends too early");
+    read_ += size;
+  }
+
+  std::string read_head() {
+    std::array<char, 8> start{};
+    take(start.data(), start.size());
+    if (std::string_view(start.data(), kMagic.size()) != kMagic)
+      fail("magic", "is not that of a .npy file: save the array with numpy.save");
+    const int version = start[6];
+    if (version < 1 || version > 3) fail("version", "must be 1, 2 or 3");
+    std::array<unsigned char, 4> bytes{};
+    take(bytes.data(), version == 1 ? 2 : 4);
+    size_t length = 0;
+    for (size_t i = bytes.size(); i-- > 0;) length = length << 8 | bytes[i];
+    if (length > kLongestHead) fail("head", "is longer than 64 KiB");
+    std::string head(length, '\0');
+    take(head.data(), length);
+    return head;
+  }
+
+  /// Returns what follows a key of the head.
+  std::string_view value(std::string_view head, const char* key) const {
+    const size_t at = head.find('\'' + std::string(key) + "':");
+    if (at == std::string_view::npos) fail(key, "is missing");
+    head.remove_prefix(at + std::strlen(key) + 3);
+    head.remove_prefix(std::min(head.find_first_not_of(' '), head.size()));
+    return head;
+  }
+
+  c10::ScalarType type_of(std::string_view text) const {
+    for (const auto& [name, type] : kTypes)
+      if (text.starts_with('\'' + std::string(name) + '\'')) return type;
+    fail("descr", "is " + printable(text.substr(0, text.find(',')), 40) +
+                      ", which is not read: save array.astype(numpy.float32), or an integer type");
+  }
+
+  std::vector<int64_t> shape_of(std::string_view text) const {
+    std::vector<int64_t> shape;
+    const size_t end = text.find(')');
+    if (!text.starts_with('(') || end == std::string_view::npos) fail("shape", "is no list");
+    for (text = text.substr(1, end - 1); !text.empty() && shape.size() <= kMostSizes;) {
+      int64_t size = 0;
+      const auto [next, error] = std::from_chars(text.data(), text.data() + text.size(), size);
+      if (error != std::errc() || size < 0) fail("shape", "is no list of sizes");
+      shape.push_back(size);
+      text.remove_prefix(static_cast<size_t>(next - text.data()));
+      text.remove_prefix(std::min(text.find_first_not_of(", "), text.size()));
+    }
+    if (shape.size() > kMostSizes) fail("shape", "has more than 16 sizes");
+    return shape;
+  }
+
+  io::File file_;
+  int64_t limit_;
+  size_t read_ = 0;
+};
+
+}  // namespace
+
+at::Tensor read_npy(const std::filesystem::path& path, int64_t limit_bytes) {
+  return NpyReader(path, limit_bytes).read();
+}
+
+}  // namespace tare
+
+namespace tare::datasets {
+namespace {
+
+std::string shape_text(const at::Tensor& array) { return c10::str(array.sizes()); }
+
+[[noreturn]] void refuse(const char* field, const std::string& problem, const std::string& allowed,
+                         const std::string& got) {
+  throw ConfigError("data.make", field, problem, allowed, got);
+}
+
+/// Returns class labels as int64 [samples], and other values as float32 [samples, ...].
+at::Tensor targets_of(const at::Tensor& array, const std::string& path) {
+  const bool values = array.is_floating_point();
+  if (array.dim() == 2 && array.size(1) == 1 && !values) return array.view({-1}).to(at::kLong);
+  if (array.dim() == 1) return values ? array.to(at::kFloat).view({-1, 1}) : array.to(at::kLong);
+  if (array.dim() == 0) refuse("labels", "has no samples", "an array [samples]", path);
+  return array.to(values ? at::kFloat : at::kLong);
+}
+
+Found arrays(const DataOptions& o, bool) {
+  if (o.file.empty())
+    refuse("file", "is needed by the data set npy", "a .npy file of inputs [samples, ...]", "");
+  if (o.labels.empty())
+    refuse("labels", "is needed by the data set npy", "a .npy file with a target for each sample",
+           "");
+  at::Tensor input = read_npy(o.file);
+  if (input.dim() < 2 || input.numel() == 0)
+    refuse("file", "has the shape " + shape_text(input),
+           "an array [samples, ...] that is not empty", o.file);
+  const bool pictures = input.scalar_type() == at::kByte && input.dim() == 4;
+  if (!pictures) input = input.to(at::kFloat);
+  const at::Tensor target = targets_of(read_npy(o.labels), o.labels);
+  if (target.size(0) != input.size(0))
+    refuse("labels",
+           "has " + format_count(target.size(0)) + " targets for " + format_count(input.size(0)) +
+               " samples",
+           "a target for each sample", o.labels);
+  return {.description = format_count(input.size(0)) + " samples " +
+                         c10::str(input.sizes().slice(1)) + " of " + printable(o.file),
+          .data = tensor_dataset(input, target)};
+}
+
+}  // namespace
+
+void add_npy(Registry& all) {
+  all.add("npy", "reads inputs and targets from two files of NumPy arrays", [] {
+    return Kind{.fields = {"file", "labels"}, .make = arrays};
+  });
+}
+
+}  // namespace tare::datasets

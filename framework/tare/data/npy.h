@@ -1,0 +1,18 @@
+// Reads arrays that NumPy has saved (.npy).
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <filesystem>
+
+namespace tare {
+
+/// Reads a .npy file of version 1 to 3 (numpy.lib.format) as a contiguous tensor: uint8, int8,
+/// int16, int32, int64, bool, float16, float32 or float64, little-endian, in the order of C. Throws
+/// IoError, also for a file larger than `limit_bytes`; FormatError for another dtype or order, a
+/// damaged head, and a file whose size is not that of its array.
+[[nodiscard]] at::Tensor read_npy(const std::filesystem::path& path,
+                                  int64_t limit_bytes = int64_t{16} << 30);
+
+}  // namespace tare

@@ -1,0 +1,399 @@
+// Finds the types of a table's columns, and learns their coding.
+#include "tare/data/table_columns.h"
+
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "tare/base/bytes.h"
+#include "tare/base/error.h"
+#include "tare/config/scalar.h"
+
+namespace tare {
+namespace {
+
+constexpr const char* kWhere = "data.make";
+constexpr size_t kMostTexts = 65536;        // of a column of categories
+constexpr size_t kMostWholeClasses = 20;    // different whole numbers of a target that is a class
+constexpr int64_t kNumbersToOneText = 9;    // above, a text among numbers is taken for a mistake
+constexpr int64_t kFewestForWarnings = 20;  // rows
+
+using Names = std::vector<std::string>;
+
+bool contains(const Names& names, const std::string& name) {
+  return std::ranges::find(names, name) != names.end();
+}
+
+void check_names(const TableText& table, const char* field, const Names& given) {
+  for (const std::string& name : given)
+    if (!contains(table.names(), name))
+      throw ConfigError(kWhere, field,
+                        "has a name that is no column of " + printable(table.path()) +
+                            did_you_mean(name, table.names()),
+                        listed(table.names(), 20), name);
+}
+
+void check_options(const TableText& table, const TableOptions& o) {
+  if (!o.target.empty() && !contains(table.names(), o.target))
+    throw ConfigError(
+        kWhere, "target",
+        "is no column of " + printable(table.path()) + did_you_mean(o.target, table.names()),
+        listed(table.names(), 20), o.target);
+  check_names(table, "columns", o.columns);
+  check_names(table, "omit", o.omit);
+  check_names(table, "categories", o.categories);
+  check_names(table, "numbers", o.numbers);
+  if (!o.columns.empty() && !o.omit.empty())
+    throw ConfigError(kWhere, "omit", "has no effect, because columns lists the inputs",
+                      "one of the two", listed(o.omit, 20));
+  for (const auto& [field, names] : {std::pair("columns", &o.columns), std::pair("omit", &o.omit)})
+    if (!o.target.empty() && contains(*names, o.target))
+      throw ConfigError(kWhere, field, "has the target", "columns of inputs", o.target);
+  for (const std::string& name : o.numbers)
+    if (contains(o.categories, name))
+      throw ConfigError(kWhere, "numbers", "has a column that categories has too",
+                        "each column in one of the two", name);
+}
+
+Names inputs_of(const TableText& table, const TableOptions& o) {
+  if (!o.columns.empty()) return o.columns;
+  Names inputs;
+  for (const std::string& name : table.names())
+    if (name != o.target && !contains(o.omit, name)) inputs.push_back(name);
+  if (inputs.empty())
+    throw ConfigError(kWhere, "target",
+                      "leaves no column of " + printable(table.path()) + " for the inputs",
+                      "a table with at least one more column", o.target);
+  return inputs;
+}
+
+/// Holds the fields of one column in all files.
+class Fields {
+ public:
+  Fields(const std::vector<TableText>& files, const std::string& name) : files_(files) {
+    for (const TableText& file : files) {
+      const auto found = std::ranges::find(file.names(), name);
+      if (found == file.names().end())
+        throw ConfigError(kWhere, "",
+                          "'" + printable(file.path()) + "' lacks the column '" + printable(name) +
+                              "' of " + printable(files.front().path()),
+                          "files with equal columns", "");
+      const auto place = static_cast<size_t>(found - file.names().begin());
+      for (int64_t row = 0; row < file.rows(); ++row) all_.push_back(file.field(row, place));
+    }
+  }
+  [[nodiscard]] const std::vector<std::string_view>& all() const { return all_; }
+
+  /// Locates a row of all files.
+  [[nodiscard]] TableFinding at(size_t row, const std::string& column, std::string problem) const {
+    auto left = static_cast<int64_t>(row);
+    for (const TableText& file : files_) {
+      if (left < file.rows())
+        return {.path = file.path(),
+                .line = file.line(left),
+                .column = column,
+                .problem = std::move(problem)};
+      left -= file.rows();
+    }
+    return {.column = column, .problem = std::move(problem)};
+  }
+
+ private:
+  const std::vector<TableText>& files_;
+  std::vector<std::string_view> all_;
+};
+
+/// Counts what the fields of a column look like.
+struct Looks {
+  int64_t numbers = 0, texts = 0, missing = 0;
+  std::optional<size_t> first_text{};  // its row
+};
+
+Looks looks_of(const Fields& fields, const TableOptions& o) {
+  Looks looks;
+  for (size_t row = 0; row < fields.all().size(); ++row) {
+    const std::string_view field = fields.all()[row];
+    if (is_missing(field, o.missing_values)) {
+      ++looks.missing;
+    } else if (number_of(field)) {
+      ++looks.numbers;
+    } else {
+      ++looks.texts;
+      if (!looks.first_text) looks.first_text = row;
+    }
+  }
+  return looks;
+}
+
+/// Returns whether the column is one of categories; unset: that cannot be found out, which has been
+/// added to the problems.
+std::optional<bool> is_category(const Fields& fields, const std::string& name, const Looks& looks,
+                                const TableOptions& o, TableFindings& problems) {
+  if (contains(o.categories, name)) return true;
+  if (contains(o.numbers, name)) return false;
+  if (looks.numbers + looks.texts == 0) {
+    problems.add({.column = name, .problem = "has no value: add it to omit"});
+    return std::nullopt;
+  }
+  if (looks.numbers > kNumbersToOneText * looks.texts && looks.texts > 0) {
+    const size_t row = *looks.first_text;
+    problems.add(fields.at(
+        row, name,
+        "has '" + printable(fields.all()[row], 50) + "' in a column with " +
+            format_count(looks.numbers) + (looks.numbers == 1 ? " number: " : " numbers: ") +
+            "mend the field, add its text to missing_values, or the column to categories"));
+    return std::nullopt;
+  }
+  return looks.texts > 0;
+}
+
+void read_numbers(const Fields& fields, const TableOptions& o, RawColumn& column,
+                  TableFindings& problems) {
+  column.numbers.reserve(fields.all().size());
+  for (size_t row = 0; row < fields.all().size(); ++row) {
+    const std::string_view field = fields.all()[row];
+    column.numbers.push_back(std::numeric_limits<double>::quiet_NaN());
+    if (is_missing(field, o.missing_values)) continue;
+    if (const auto value = number_of(field))
+      column.numbers.back() = *value;
+    else
+      problems.add(fields.at(row, column.name,
+                             "has '" + printable(field, 50) + "', which is no finite number"));
+  }
+}
+
+void read_categories(const Fields& fields, const TableOptions& o, RawColumn& column,
+                     TableFindings& problems) {
+  std::map<std::string_view, int32_t> codes;
+  for (const std::string_view field : fields.all())
+    if (!is_missing(field, o.missing_values)) codes.emplace(field, 0);
+  if (codes.size() > kMostTexts)
+    problems.add({.column = column.name,
+                  .problem = "has " + format_count(static_cast<int64_t>(codes.size())) +
+                             " different texts, and a category has at most " +
+                             format_count(kMostTexts) + ": add the column to omit"});
+  for (auto& [text, code] : codes) {
+    code = static_cast<int32_t>(column.texts.size());
+    column.texts.emplace_back(text);
+  }
+  column.codes.reserve(fields.all().size());
+  for (const std::string_view field : fields.all())
+    column.codes.push_back(is_missing(field, o.missing_values) ? -1 : codes.at(field));
+}
+
+void warn_of(const RawColumn& column, int64_t rows, TableFindings& warnings) {
+  if (rows < kFewestForWarnings) return;
+  const auto warn = [&](const std::string& problem) {
+    warnings.add({.column = column.name, .problem = problem});
+  };
+  const auto texts = static_cast<int64_t>(column.texts.size());
+  if (column.category && texts > (rows - column.missing) * 9 / 10)
+    warn("has " + format_count(texts) + " different texts in " + format_count(rows) +
+         " rows: a model learns nothing from texts that it sees once; add the column to omit");
+  const auto is_new = [&](double value) { return !std::isnan(value); };
+  const auto first = std::ranges::find_if(column.numbers, is_new);
+  const bool one_number = !column.category && first != column.numbers.end() &&
+                          std::ranges::all_of(column.numbers, [&](double value) {
+                            return std::isnan(value) || value == *first;
+                          });
+  if (column.missing == 0 && (one_number || (column.category && texts == 1)))
+    warn("has one value in all rows: add it to omit");
+}
+
+RawColumn column_of(const Fields& fields, const std::string& name, const TableOptions& o,
+                    TableFindings& problems) {
+  const Looks looks = looks_of(fields, o);
+  RawColumn column{.name = name, .missing = looks.missing};
+  const auto category = is_category(fields, name, looks, o, problems);
+  if (!category) return column;
+  column.category = *category;
+  *category ? read_categories(fields, o, column, problems)
+            : read_numbers(fields, o, column, problems);
+  return column;
+}
+
+std::string whole_text(double value) { return std::to_string(static_cast<int64_t>(value)); }
+
+/// Returns the different values of a target of classes that are whole numbers; empty: it is a
+/// number.
+std::set<double> whole_classes(const std::vector<double>& values) {
+  constexpr double kMostExact = 1e15;
+  std::set<double> found;
+  for (const double value : values) {
+    if (std::isnan(value)) continue;
+    if (value != std::floor(value) || std::abs(value) > kMostExact) return {};
+    if (found.insert(value).second && found.size() > kMostWholeClasses) return {};
+  }
+  return found;
+}
+
+void add_classes(RawTable& table, const RawColumn& column) {
+  table.targets = at::empty({table.rows}, at::kLong);
+  int64_t* out = table.targets.mutable_data_ptr<int64_t>();
+  if (column.category) {
+    table.labels = column.texts;
+    for (const int32_t code : column.codes) *out++ = code;
+    return;
+  }
+  const std::set<double> classes = whole_classes(column.numbers);
+  for (const double value : classes) table.labels.push_back(whole_text(value));
+  for (const double value : column.numbers)
+    *out++ = std::distance(classes.begin(), classes.find(value));
+}
+
+/// Adds the target. Rows without one are problems.
+void add_target(RawTable& table, const std::vector<TableText>& files, const TableOptions& o,
+                TableFindings& problems, TableFindings& warnings) {
+  const Fields fields(files, o.target);
+  const int64_t before = problems.count;
+  const RawColumn column = column_of(fields, o.target, o, problems);
+  for (size_t row = 0; row < fields.all().size() && column.missing > 0; ++row)
+    if (is_missing(fields.all()[row], o.missing_values))
+      problems.add(fields.at(row, o.target, "is missing, and it is the target: remove the row"));
+  table.target = o.target;
+  if (problems.count > before) return;
+  const bool number =
+      !column.category && (contains(o.numbers, o.target) || whole_classes(column.numbers).empty());
+  if (!number) {
+    add_classes(table, column);
+    if (table.labels.size() < 2)
+      warnings.add({.column = o.target, .problem = "has one class only"});
+    return;
+  }
+  table.targets = at::empty({table.rows, 1}, at::kFloat);
+  float* out = table.targets.mutable_data_ptr<float>();
+  for (const double value : column.numbers) *out++ = static_cast<float>(value);
+}
+
+double median_of(std::vector<double> values) {
+  const size_t middle = values.size() / 2;
+  std::ranges::nth_element(values, values.begin() + static_cast<std::ptrdiff_t>(middle));
+  const double upper = values[middle];
+  if (values.size() % 2 == 1) return upper;
+  return (*std::max_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(middle)) +
+          upper) /
+         2;
+}
+
+struct Moments {
+  double mean = 0, deviation = 0;
+};
+
+// In two passes, which rounds little.
+Moments moments_of(const std::vector<double>& values) {
+  Moments moments;
+  const auto count = static_cast<double>(values.size());
+  for (const double value : values) moments.mean += value / count;
+  double squares = 0;
+  for (const double value : values)
+    squares += (value - moments.mean) * (value - moments.mean) / count;
+  moments.deviation = std::sqrt(squares);
+  return moments;
+}
+
+// A column of one value has no deviation but for rounding.
+double divisor(const Moments& moments) {
+  constexpr double kLeast = 1e-12;
+  return moments.deviation > kLeast * std::abs(moments.mean) && moments.deviation > 0
+             ? moments.deviation
+             : 1;
+}
+
+ColumnCoding learn_numbers(const RawColumn& column, std::span<const int64_t> rows,
+                           const std::string& fill) {
+  ColumnCoding coding{.name = column.name};
+  std::vector<double> values;
+  for (const int64_t row : rows)
+    if (const double value = column.numbers[static_cast<size_t>(row)]; !std::isnan(value))
+      values.push_back(value);
+  if (values.empty())
+    throw ConfigError(kWhere, "omit",
+                      "lacks the column '" + printable(column.name) +
+                          "', which has no number in the training split",
+                      "", "");
+  coding.missing = fill == "mean" ? moments_of(values).mean : median_of(values);
+  values.resize(rows.size(), coding.missing);
+  const Moments moments = moments_of(values);
+  coding.mean = moments.mean;
+  coding.deviation = divisor(moments);
+  return coding;
+}
+
+ColumnCoding learn_texts(const RawColumn& column, std::span<const int64_t> rows) {
+  ColumnCoding coding{.name = column.name, .kind = "category"};
+  std::set<int32_t> seen;
+  for (const int64_t row : rows) seen.insert(column.codes[static_cast<size_t>(row)]);
+  seen.erase(-1);
+  for (const int32_t code : seen) coding.texts.push_back(column.texts[static_cast<size_t>(code)]);
+  return coding;
+}
+
+/// Fills one column of the samples.
+void encode(const RawColumn& column, const ColumnCoding& coding, std::span<const int64_t> rows,
+            float* out, int64_t step) {
+  std::vector<float> codes;
+  for (const std::string& text : column.texts)
+    codes.push_back(static_cast<float>(code_of(coding, text)));
+  for (const int64_t at : rows) {
+    const auto row = static_cast<size_t>(at);
+    if (column.category) {
+      const int32_t code = column.codes[row];
+      *out = code < 0 ? static_cast<float>(kMissingCode) : codes[static_cast<size_t>(code)];
+    } else {
+      const double value = column.numbers[row];
+      *out = normalised(coding, std::isnan(value) ? coding.missing : value);
+    }
+    out += step;
+  }
+}
+
+}  // namespace
+
+RawTable raw_table(const std::vector<TableText>& files, const TableOptions& options,
+                   TableFindings& problems, TableFindings& warnings) {
+  check_options(files.front(), options);
+  RawTable table{};
+  for (const TableText& file : files) table.rows += file.rows();
+  if (table.rows == 0) return table;  // no line could be read, which is a problem already
+  for (const std::string& name : inputs_of(files.front(), options)) {
+    table.inputs.push_back(column_of(Fields(files, name), name, options, problems));
+    warn_of(table.inputs.back(), table.rows, warnings);
+  }
+  std::ranges::stable_partition(table.inputs, &RawColumn::category);
+  if (!options.target.empty()) add_target(table, files, options, problems, warnings);
+  return table;
+}
+
+RowCoding learn_coding(const RawTable& table, std::span<const int64_t> rows,
+                       const std::string& fill) {
+  RowCoding coding{.target = table.target};
+  for (const RawColumn& column : table.inputs)
+    coding.columns.push_back(column.category ? learn_texts(column, rows)
+                                             : learn_numbers(column, rows, fill));
+  if (!table.targets.defined() || !table.targets.is_floating_point()) return coding;
+  std::vector<double> values;
+  const float* targets = table.targets.const_data_ptr<float>();
+  for (const int64_t row : rows) values.push_back(static_cast<double>(targets[row]));
+  const Moments moments = moments_of(values);
+  coding.target_mean = moments.mean;
+  coding.target_deviation = divisor(moments);
+  return coding;
+}
+
+at::Tensor encoded(const RawTable& table, const RowCoding& coding, std::span<const int64_t> rows) {
+  const auto columns = static_cast<int64_t>(table.inputs.size());
+  at::Tensor samples = at::empty({static_cast<int64_t>(rows.size()), columns}, at::kFloat);
+  float* out = samples.mutable_data_ptr<float>();
+  for (size_t i = 0; i < table.inputs.size(); ++i)
+    encode(table.inputs[i], coding.columns[i], rows, out + i, columns);
+  return samples;
+}
+
+}  // namespace tare

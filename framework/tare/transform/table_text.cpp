@@ -1,0 +1,273 @@
+// Reads CSV files and JSON lines as fields of text.
+#include "tare/transform/table_text.h"
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <utility>
+
+#include "tare/base/error.h"
+#include "tare/base/io.h"
+#include "tare/base/utf8.h"
+#include "tare/config/scalar.h"
+
+namespace tare {
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kWhere = "data.table";
+constexpr const char* kStandardInput = "/dev/stdin";
+constexpr std::string_view kMark = "\xEF\xBB\xBF";
+constexpr std::string_view kBlanks = " \t\r";
+
+std::string line_text(int64_t line) { return "line " + std::to_string(line); }
+
+std::string_view trimmed(std::string_view text) {
+  const size_t first = text.find_first_not_of(kBlanks);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
+}
+
+bool is_utf8(std::string_view text) {
+  while (!text.empty()) {
+    const size_t length = utf8_length(text);
+    if (length == 0) return false;
+    text.remove_prefix(length);
+  }
+  return true;
+}
+
+/// Returns the separator that a head has most, outside of quotes.
+char separator_of(std::string_view text) {
+  std::map<char, int64_t> counts{{',', 0}, {';', 0}, {'\t', 0}};
+  bool quoted = false;
+  for (const char c : text) {
+    if (c == '"') quoted = !quoted;
+    if (quoted) continue;
+    if (c == '\n') break;
+    if (const auto found = counts.find(c); found != counts.end()) ++found->second;
+  }
+  char best = ',';
+  for (const auto& [c, count] : counts)
+    if (count > counts[best]) best = c;
+  return best;
+}
+
+std::string text_of(const json& value) {
+  if (value.is_null()) return {};
+  if (value.is_string()) return value.get<std::string>();
+  if (value.is_boolean()) return value.get<bool>() ? "true" : "false";
+  if (value.is_number_float()) return config::number_text(value.get<double>());
+  return value.dump();
+}
+
+}  // namespace
+
+void TableFindings::add(TableFinding finding) {
+  ++count;
+  if (list.size() < kKept) list.push_back(std::move(finding));
+}
+
+std::string text_of(const TableFinding& finding) {
+  std::string text = finding.line > 0 ? line_text(finding.line) : "";
+  if (!finding.column.empty())
+    text += (text.empty() ? "" : ", ") + ("column '" + printable(finding.column) + "'");
+  return text + (text.empty() ? "" : " ") + finding.problem;
+}
+
+/// Fills a TableText.
+class TableReader {
+ public:
+  TableReader(const std::filesystem::path& path, const TableFormat& format, TableFindings* findings)
+      : format_(format), findings_(findings) {
+    table_.path_ = path.string();
+    const std::string text = io::read_text(path == "-" ? kStandardInput : path, format.limit_bytes);
+    table_.bytes_.assign(text.begin(), text.end());
+  }
+
+  TableText read() {
+    const auto extension = std::filesystem::path(table_.path_).extension();
+    if (std::string_view(begin(), size()).starts_with(kMark)) at_ = kMark.size();
+    const bool piped = table_.path_ == "-" && at_ < size() && begin()[at_] == '{';
+    const bool lines = format_.kind.empty()
+                           ? piped || extension == ".jsonl" || extension == ".ndjson"
+                           : format_.kind == "jsonl";
+    lines ? read_objects() : read_records();
+    if (table_.names_.empty()) fail("head", "names no column: the file is empty");
+    if (table_.lines_.empty() && (!findings_ || findings_->count == 0))
+      fail("rows", "are missing: the file has no line behind its head");
+    return std::move(table_);
+  }
+
+ private:
+  [[nodiscard]] char* begin() { return table_.bytes_.data(); }
+  [[nodiscard]] size_t size() const { return table_.bytes_.size(); }
+
+  [[noreturn]] void fail(const std::string& part, const std::string& problem) const {
+    throw FormatError(kWhere, table_.path_, part, problem);
+  }
+  void find(int64_t line, const std::string& problem) {
+    if (!findings_) fail(line_text(line), problem);
+    findings_->add({.path = table_.path_, .line = line, .problem = problem});
+  }
+
+  void set_names(std::vector<std::string> names) {
+    std::set<std::string> seen;
+    for (size_t i = 0; i < names.size(); ++i) {
+      if (names[i].empty())
+        fail("head", "has no name for column " + std::to_string(i + 1) +
+                         ": give each column a name of its own");
+      if (!seen.insert(names[i]).second)
+        fail("head", "has the name '" + printable(names[i]) +
+                         "' twice: give each column a name of its own");
+    }
+    table_.names_ = std::move(names);
+  }
+
+  /// Reads the fields of a record, which it unquotes in place, and moves behind its end. Returns
+  /// whether the record could be read.
+  bool next_record(char separator, std::vector<std::string_view>& fields) {
+    fields.clear();
+    const int64_t first = line_;
+    std::string problem;
+    bool ends = false;
+    while (!ends) {
+      while (at_ < size() && begin()[at_] == ' ') ++at_;
+      char* const start = begin() + at_;
+      char* out = start;
+      const bool quoted = at_ < size() && begin()[at_] == '"';
+      if (quoted) out = unquote(first, out);
+      char* const text_end = out;
+      for (; at_ < size() && begin()[at_] != separator && begin()[at_] != '\n'; ++at_)
+        *out++ = begin()[at_];
+      const std::string_view rest(text_end, static_cast<size_t>(out - text_end));
+      if (quoted && !trimmed(rest).empty() && problem.empty())
+        problem = "has text behind the quote that ends a field: double a quote inside of a field";
+      const std::string_view all(start, static_cast<size_t>((quoted ? text_end : out) - start));
+      fields.push_back(quoted ? all : trimmed(all));
+      ends = at_ >= size() || begin()[at_] == '\n';
+      ++at_;
+    }
+    ++line_;
+    for (const std::string_view field : fields)
+      if (!is_utf8(field) && problem.empty()) problem = "is no UTF-8: save the file as UTF-8";
+    if (!problem.empty()) find(first, problem);
+    return problem.empty();
+  }
+
+  /// Copies a quoted field to `out`, at_ being at its first quote, and returns the end of the copy.
+  char* unquote(int64_t first, char* out) {
+    for (++at_;; ++at_) {
+      if (at_ >= size()) fail(line_text(first), "has a quote that is not closed");
+      const char c = begin()[at_];
+      if (c == '"') {
+        if (at_ + 1 >= size() || begin()[at_ + 1] != '"') break;
+        ++at_;
+      }
+      if (c == '\n') ++line_;
+      *out++ = c;
+    }
+    ++at_;
+    return out;
+  }
+
+  void read_records() {
+    if (format_.separator.size() > 1)
+      throw ConfigError(kWhere, "separator", "must be one character", ", or ; or a tab",
+                        format_.separator);
+    const char separator = format_.separator.empty() ? separator_of({begin() + at_, size() - at_})
+                                                     : format_.separator.front();
+    std::vector<std::string_view> fields;
+    for (bool named = false; at_ < size();) {
+      const int64_t line = line_;
+      const bool is_read = next_record(separator, fields);
+      if (fields.size() == 1 && fields.front().empty()) continue;
+      if (!named) {
+        if (!is_read) fail("head", "cannot be read");
+        std::vector<std::string> names(fields.begin(), fields.end());
+        if (!format_.header)
+          for (size_t i = 0; i < names.size(); ++i) names[i] = "column" + std::to_string(i + 1);
+        set_names(std::move(names));
+        named = true;
+        if (format_.header) continue;
+      }
+      if (is_read) add_row(line, fields);
+    }
+  }
+
+  void add_row(int64_t line, const std::vector<std::string_view>& fields) {
+    const size_t wanted = table_.names_.size(), have = fields.size();
+    if (have != wanted)
+      return find(line, "has " + std::to_string(have) + (have == 1 ? " field" : " fields") +
+                            ", and the head has " + std::to_string(wanted));
+    table_.fields_.insert(table_.fields_.end(), fields.begin(), fields.end());
+    table_.lines_.push_back(line);
+  }
+
+  /// Reads a JSON object from each line. The names are those of all lines, in order.
+  void read_objects() {
+    struct Line {
+      int64_t number = 0;
+      nlohmann::ordered_json object{};
+    };
+    std::vector<Line> objects;
+    std::vector<std::string> names;
+    std::set<std::string> seen;
+    for (; at_ < size(); ++line_) {
+      const std::string_view all(begin() + at_, size() - at_);
+      const std::string_view line = trimmed(all.substr(0, all.find('\n')));
+      at_ += std::min(all.find('\n'), all.size() - 1) + 1;
+      if (line.empty()) continue;
+      auto object = nlohmann::ordered_json::parse(line, nullptr, /*allow_exceptions=*/false);
+      if (!object.is_object()) {
+        find(line_, "is no JSON object: write one object a line");
+        continue;
+      }
+      std::string nested;
+      for (const auto& [name, value] : object.items())
+        if (value.is_structured()) nested = name;
+      if (!nested.empty()) {
+        find(line_, "has a list or an object as '" + printable(nested) +
+                        "': a field is a text, a number, true, false or null");
+        continue;
+      }
+      for (const auto& [name, value] : object.items())
+        if (seen.insert(name).second) names.push_back(name);
+      objects.push_back({line_, std::move(object)});
+    }
+    set_names(std::move(names));
+    // The texts lie behind one another in one piece, so that the views stay valid.
+    std::vector<size_t> ends;
+    std::vector<char> bytes;
+    for (const auto& [number, object] : objects) {
+      for (const std::string& name : table_.names_) {
+        const auto field = object.find(name);
+        const std::string text = field == object.end() ? "" : text_of(json(*field));
+        bytes.insert(bytes.end(), text.begin(), text.end());
+        ends.push_back(bytes.size());
+      }
+      table_.lines_.push_back(number);
+    }
+    table_.bytes_ = std::move(bytes);
+    size_t start = 0;
+    for (const size_t end : ends) {
+      table_.fields_.emplace_back(table_.bytes_.data() + start, end - start);
+      start = end;
+    }
+  }
+
+  TableFormat format_;
+  TableFindings* findings_;
+  TableText table_;
+  size_t at_ = 0;
+  int64_t line_ = 1;
+};
+
+TableText read_table(const std::filesystem::path& path, const TableFormat& format,
+                     TableFindings* findings) {
+  return TableReader(path, format, findings).read();
+}
+
+}  // namespace tare

@@ -1,0 +1,96 @@
+// Arrays of NumPy: what is read, and which damage is named.
+#include "tare/data/npy.h"
+
+#include <ATen/ops/arange.h>
+#include <ATen/ops/equal.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/npy_file.h"
+#include "support/temp_dir.h"
+#include "tare/base/error.h"
+#include "tare/data/datasets.h"
+
+namespace tare::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string npy_text(const std::string& head, const std::string& data) {
+  std::string text("\x93NUMPY\x01\x00", 8);
+  text += static_cast<char>(head.size());
+  text += '\0';
+  return text + head + data;
+}
+
+std::string npy_refusal(const std::string& text) {
+  const TempDir folder;
+  io::write_atomically(folder / "a.npy", text);
+  try {
+    (void)read_npy(folder / "a.npy");
+  } catch (const FormatError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(Npy, IsReadAsItWasSaved) {
+  const TempDir folder;
+  const at::Tensor numbers = at::arange(24).to(at::kFloat).view({2, 3, 4});
+  write_npy(folder / "a.npy", numbers);
+  EXPECT_TRUE(at::equal(read_npy(folder / "a.npy"), numbers));
+  write_npy(folder / "a.npy", at::arange(5));
+  EXPECT_TRUE(at::equal(read_npy(folder / "a.npy"), at::arange(5)));
+  const std::string bytes = npy_text("{'descr': '|u1', 'fortran_order': False, 'shape': (3,), }\n",
+                                     std::string("\x01\x00\xFF", 3));
+  io::write_atomically(folder / "a.npy", bytes);
+  EXPECT_EQ(read_npy(folder / "a.npy")[2].item<int64_t>(), 255);
+}
+
+TEST(Npy, NamesThePartThatIsWrong) {
+  const auto head = [](const std::string& dtype, const std::string& order,
+                       const std::string& shape) {
+    return "{'descr': '" + dtype + "', 'fortran_order': " + order + ", 'shape': " + shape + ", }\n";
+  };
+  EXPECT_THAT(npy_refusal("PK\x03\x04 is a zip"), HasSubstr("magic: is not that of a .npy file"));
+  EXPECT_THAT(npy_refusal(npy_text(head("<c8", "False", "(1,)"), "12345678")),
+              HasSubstr("descr: is '<c8', which is not read"));
+  EXPECT_THAT(npy_refusal(npy_text(head("|u1", "True", "(1,)"), "1")),
+              HasSubstr("fortran_order: must be False"));
+  EXPECT_THAT(npy_refusal(npy_text(head("|u1", "False", "(2,)"), "1")),
+              HasSubstr("data: has 1 bytes, and dtype and shape need 2"));
+  EXPECT_THAT(npy_refusal(npy_text(head("|u1", "False", "(-2,)"), "1")), HasSubstr("shape: is no"));
+  EXPECT_THAT(npy_refusal(npy_text(head("|u1", "False", "(x,)"), "1")), HasSubstr("shape: is no"));
+  EXPECT_THAT(npy_refusal(npy_text(head("<f8", "False", "(9223372036854775807, 9)"), "1")),
+              HasSubstr("shape: is too large"));
+  EXPECT_THAT(npy_refusal(npy_text("{'descr': '|u1'}\n", "1")),
+              HasSubstr("fortran_order: is missing"));
+  EXPECT_THAT(npy_refusal(npy_text(head("|u1", "False", "(1,)"), "").substr(0, 20)),
+              HasSubstr("data: ends too early"));
+}
+
+TEST(Npy, IsADataSetOfInputsAndTargets) {
+  const TempDir folder;
+  write_npy(folder / "x.npy", at::arange(40).to(at::kFloat).view({20, 2}));
+  write_npy(folder / "y.npy", at::arange(20).remainder(2));
+  const auto options = [&](const char* labels) {
+    return DataOptions{
+        .name = "npy", .labels = (folder / labels).string(), .file = (folder / "x.npy").string()};
+  };
+  const Splits classes = datasets::make(options("y.npy")).splits;
+  EXPECT_EQ(classes.train->size(), 16);
+  EXPECT_EQ(classes.train->targets().scalar_type(), at::kLong);
+  write_npy(folder / "v.npy", at::arange(20).to(at::kFloat));
+  EXPECT_EQ(datasets::make(options("v.npy")).splits.train->targets().sizes(),
+            at::IntArrayRef({16, 1}));
+  write_npy(folder / "short.npy", at::arange(7));
+  try {
+    (void)datasets::make(options("short.npy"));
+    ADD_FAILURE() << "accepted";
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("labels has 7 targets for 20 samples"));
+  }
+}
+
+}  // namespace
+}  // namespace tare::testing

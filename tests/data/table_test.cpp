@@ -1,0 +1,281 @@
+// Tables in files: reading, types of columns, and the coding that is learnt on the training split.
+#include <ATen/ops/allclose.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/tensor.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "support/temp_dir.h"
+#include "tare/base/error.h"
+#include "tare/base/io.h"
+#include "tare/data/datasets.h"
+#include "tare/data/row_source.h"
+#include "tare/data/table_check.h"
+#include "tare/data/table_columns.h"
+#include "tare/transform/row_coding.h"
+#include "tare/transform/table_text.h"
+
+namespace tare::testing {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+namespace fs = std::filesystem;
+
+/// Four training rows and two validation rows in files of their own.
+class Tables : public ::testing::Test {
+ protected:
+  fs::path write(const std::string& name, const std::string& text) const {
+    io::write_atomically(folder_ / name, text);
+    return folder_ / name;
+  }
+  [[nodiscard]] std::vector<std::string> row(const TableText& table, int64_t number) const {
+    std::vector<std::string> fields;
+    for (size_t i = 0; i < table.names().size(); ++i) fields.emplace_back(table.field(number, i));
+    return fields;
+  }
+  /// The message with which a table is refused.
+  [[nodiscard]] std::string refusal(const std::string& text, DataOptions options = {}) const {
+    options.name = "csv";
+    options.file = write("t.csv", text).string();
+    if (options.target.empty()) options.target = "y";
+    try {
+      (void)datasets::make(options);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "accepted";
+  }
+  /// Splits of a training file and a validation file.
+  [[nodiscard]] Splits splits(const std::string& train, const std::string& valid,
+                              DataOptions options = {}) const {
+    options.name = "csv";
+    options.file = write("train.csv", train).string();
+    options.valid_files = {write("valid.csv", valid).string()};
+    if (options.target.empty()) options.target = "y";
+    return datasets::make(options).splits;
+  }
+  /// All samples in the order of the file's lines; a split has an order of its own.
+  static at::Tensor inputs(const DatasetPtr& data) {
+    std::vector<int64_t> all(static_cast<size_t>(data->size()));
+    std::iota(all.begin(), all.end(), int64_t{0});
+    std::ranges::sort(all, {}, [&](int64_t index) { return data->sample_name(index); });
+    return data->get({.indices = all}).input();
+  }
+
+  TempDir folder_;
+};
+
+TEST_F(Tables, ReadQuotesLineBreaksAndBlanks) {
+  const auto path = write("a.csv",
+                          "\xEF\xBB\xBFname, \"a \"\"b\"\"\" ,c\r\n"
+                          "\"x, y\",\" kept \",  1.5 \r\n"
+                          "\r\n"
+                          "\"two\nlines\",,z");
+  const TableText table = read_table(path);
+  EXPECT_THAT(table.names(), ElementsAre("name", "a \"b\"", "c"));
+  ASSERT_EQ(table.rows(), 2);
+  EXPECT_THAT(row(table, 0), ElementsAre("x, y", " kept ", "1.5"));
+  EXPECT_THAT(row(table, 1), ElementsAre("two\nlines", "", "z"));
+  EXPECT_EQ(table.line(0), 2);
+  EXPECT_EQ(table.line(1), 4);
+}
+
+TEST_F(Tables, FindTheSeparatorOfTheHead) {
+  EXPECT_THAT(row(read_table(write("a.csv", "a;b,c;d\n1;2,5;3\n")), 0),
+              ElementsAre("1", "2,5", "3"));
+  EXPECT_THAT(row(read_table(write("a.tsv", "a\tb\n1,0\t\n")), 0), ElementsAre("1,0", ""));
+  EXPECT_THAT(row(read_table(write("a.csv", "\"a;b\",c\n1,2\n")), 0), ElementsAre("1", "2"));
+  EXPECT_THAT(row(read_table(write("a.csv", "a|b\n1|2\n"), {.separator = "|"}), 0),
+              ElementsAre("1", "2"));
+  const TableText bare = read_table(write("a.csv", "1,2\n3,4\n"), {.header = false});
+  EXPECT_THAT(bare.names(), ElementsAre("column1", "column2"));
+  EXPECT_EQ(bare.rows(), 2);
+  EXPECT_THROW((void)read_table(write("a.csv", "a,b\n1,2\n"), {.separator = "||"}), ConfigError);
+}
+
+TEST_F(Tables, ReadJsonLines) {
+  const auto path =
+      write("a.jsonl", "{\"a\": 1.5, \"b\": \"x\"}\n\n{\"b\": null, \"c\": true, \"a\": -2}\n");
+  const TableText table = read_table(path);
+  EXPECT_THAT(table.names(), ElementsAre("a", "b", "c"));
+  EXPECT_THAT(row(table, 0), ElementsAre("1.5", "x", ""));
+  EXPECT_THAT(row(table, 1), ElementsAre("-2", "", "true"));
+  EXPECT_EQ(table.line(1), 3);
+}
+
+TEST_F(Tables, NameTheLineThatCannotBeRead) {
+  const auto message = [&](const std::string& name, const std::string& text) -> std::string {
+    try {
+      (void)read_table(write(name, text));
+    } catch (const FormatError& error) {
+      return error.what();
+    }
+    return "accepted";
+  };
+  EXPECT_THAT(message("a.csv", "a,b\n1,2\n1,2,3\n"),
+              HasSubstr("a.csv: line 3: has 3 fields, and the head has 2"));
+  EXPECT_THAT(message("a.csv", "a,b\n1,\"2\n"),
+              HasSubstr("line 2: has a quote that is not closed"));
+  EXPECT_THAT(message("a.csv", "a,b\n\"1\"x,2\n"), HasSubstr("line 2: has text behind the quote"));
+  EXPECT_THAT(message("a.csv", "a,b\n\xE9,2\n"), HasSubstr("line 2: is no UTF-8"));
+  EXPECT_THAT(message("a.csv", "a,a\n1,2\n"), HasSubstr("head: has the name 'a' twice"));
+  EXPECT_THAT(message("a.csv", "a,\n1,2\n"), HasSubstr("head: has no name for column 2"));
+  EXPECT_THAT(message("a.csv", "a,b\n"), HasSubstr("rows: are missing"));
+  EXPECT_THAT(message("a.csv", ""), HasSubstr("head: names no column"));
+  EXPECT_THAT(message("a.jsonl", "{\"a\": 1}\n[1]\n"), HasSubstr("line 2: is no JSON object"));
+  EXPECT_THAT(message("a.jsonl", "{\"a\": [1]}\n"), HasSubstr("line 1: has a list or an object"));
+  TableFindings findings;
+  const TableText rest =
+      read_table(write("a.csv", "a,b\n1\n1,2\n1,2,3\n"), TableFormat{}, &findings);
+  EXPECT_EQ(rest.rows(), 1);
+  EXPECT_EQ(findings.count, 2);
+  EXPECT_EQ(text_of(findings.list[1]), "line 4 has 3 fields, and the head has 2");
+}
+
+TEST(Fields, AreNumbersOrMissing) {
+  EXPECT_EQ(number_of("-1.5e3"), -1500);
+  EXPECT_EQ(number_of("+2"), 2);
+  for (const char* text : {"", "1x", "0x10", "inf", "nan", "1e999", "1 2"})
+    EXPECT_EQ(number_of(text), std::nullopt) << text;
+  for (const char* text : {"", "NA", "n/a", "NaN", "NULL", "None", "?"})
+    EXPECT_TRUE(is_missing(text, {})) << text;
+  EXPECT_FALSE(is_missing("-", {}));
+  EXPECT_TRUE(is_missing("-", {"-"}));
+}
+
+TEST_F(Tables, LearnOnTheTrainingSplitAlone) {
+  const Splits data =
+      splits("n,c,y\n1,b,no\n3,a,yes\n,b,no\n5,,yes\n", "c,y,n\na,no,100\nz,yes,NA\n");
+  // The median 3 takes the place of the missing number; the mean is 3, the deviation sqrt(2).
+  const auto one = static_cast<float>(std::sqrt(2.0));
+  EXPECT_TRUE(at::allclose(inputs(data.train),
+                           at::tensor({3.F, -one, 2.F, 0.F, 3.F, 0.F, 0.F, one}).view({4, 2})));
+  EXPECT_TRUE(at::allclose(inputs(data.valid), at::tensor({2.F, 97 / one, 1.F, 0.F}).view({2, 2})));
+  EXPECT_TRUE(at::equal(data.valid->targets(), at::tensor({0, 1}, at::kLong)));
+  EXPECT_THAT(data.train->labels(), ElementsAre("no", "yes"));
+  EXPECT_EQ(data.valid->sample_name(1), "valid.csv:3");
+  const RowCoding* coding = row_coding_of(*data.valid);
+  ASSERT_TRUE(coding);
+  EXPECT_THAT(coding->categories(), ElementsAre(4));
+  EXPECT_THAT(coding->columns[0].texts, ElementsAre("a", "b"));
+  EXPECT_EQ(*coding, row_coding_from(text_of(*coding)));
+  EXPECT_EQ(coding->target_deviation, 0) << "which is a class";
+}
+
+TEST_F(Tables, OfASubsetKeepTheirCoding) {
+  const Splits data = splits("n,y\n1,a\n2,b\n3,a\n", "n,y\n1,b\n");
+  const DatasetPtr some = subset(data.train, {0, 2});
+  ASSERT_TRUE(row_coding_of(*some));
+  EXPECT_EQ(*row_coding_of(*some), *row_coding_of(*data.train));
+}
+
+TEST_F(Tables, AreCodedForPredictionsAsForTheTraining) {
+  const std::string text = "n,c,y\n1,b,0.5\n3,a,1\n,b,2\n5,,4\n";
+  const Splits data = splits(text, text);
+  const RowCoding& coding = *row_coding_of(*data.train);
+  const TableText table = read_table(folder_ / "train.csv");
+  const RowEncoder rows(coding, table);
+  EXPECT_TRUE(at::equal(rows.samples(), inputs(data.train)));
+  EXPECT_TRUE(at::equal(rows.sample(2), inputs(data.train).narrow(0, 2, 1)));
+  EXPECT_THAT(rows.unused(), IsEmpty());
+  EXPECT_NEAR(coding.target_mean, 1.875, 1e-12);
+  EXPECT_NEAR(coding.target_deviation, 1.3404756618454510, 1e-12);
+  EXPECT_EQ(data.train->targets().sizes(), at::IntArrayRef({4, 1}));
+  const TableText other = read_table(write("o.csv", "id,c,n\n7,q,2\n8,a,x\n"));
+  const RowEncoder unlike(coding, other);
+  EXPECT_THAT(unlike.unused(), ElementsAre("id"));
+  EXPECT_EQ(unlike.sample(0)[0][0].item<float>(), kUnknownCode);
+  try {
+    (void)unlike.samples();
+    ADD_FAILURE() << "accepted";
+  } catch (const FormatError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("o.csv: line 3: has 'x' in the column 'n'"));
+  }
+  const TableText less = read_table(write("l.csv", "id,c\n7,q\n"));
+  try {
+    const RowEncoder lacks(coding, less);
+    ADD_FAILURE() << "accepted";
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("l.csv' lacks the column n of the model"));
+  }
+}
+
+TEST_F(Tables, FollowTheOptions) {
+  const std::string text = "id,n,zip,y\n7,1,10,1\n8,-,20,2\n9,4,10,1\n";
+  const auto coding = [&](DataOptions options) {
+    return *row_coding_of(*splits(text, text, std::move(options)).train);
+  };
+  const RowCoding own =
+      coding({.omit = {"id"}, .categories = {"zip"}, .missing_values = {"-"}, .fill = "mean"});
+  ASSERT_EQ(own.columns.size(), 2U);
+  EXPECT_EQ(own.columns[0].name, "zip");
+  EXPECT_THAT(own.columns[0].texts, ElementsAre("10", "20"));
+  EXPECT_EQ(own.columns[1].missing, 2.5);
+  EXPECT_EQ(own.target_deviation, 0) << "whole numbers are classes";
+  const RowCoding number = coding({.columns = {"zip"}, .numbers = {"y"}});
+  EXPECT_GT(number.target_deviation, 0);
+  EXPECT_EQ(number.columns.size(), 1U);
+}
+
+TEST_F(Tables, WithMistakesAreRefused) {
+  EXPECT_THAT(refusal("x,y\n1,a\n2,\n"),
+              HasSubstr("line 3: column 'y' is missing, and it is the target: remove the row"));
+  EXPECT_THAT(refusal("x,y\n1,a\n2,b\n", {.target = "z"}), HasSubstr("target is no column of"));
+  EXPECT_THAT(refusal("district,y\n1,a\n2,b\n", {.omit = {"distrit"}}),
+              HasSubstr("did you mean \"district\"?"));
+  EXPECT_THAT(refusal("x,y\n1,a\n2,b\n", {.columns = {"x"}, .omit = {"x"}}),
+              HasSubstr("omit has no effect"));
+  EXPECT_THAT(refusal("x,y\n1,a\n2,b\n", {.columns = {"y"}}), HasSubstr("columns has the target"));
+  EXPECT_THAT(refusal("x,y\n1,a\n2,b\n", {.omit = {"x"}}), HasSubstr("leaves no column"));
+  EXPECT_THAT(refusal("x,y\n1,a\n2,b\n", {.categories = {"x"}, .numbers = {"x"}}),
+              HasSubstr("numbers has a column that categories has too"));
+  EXPECT_THAT(refusal("x,y\na,a\n2,b\n", {.numbers = {"x"}}),
+              HasSubstr("line 2: column 'x' has 'a', which is no finite number"));
+  EXPECT_THAT(refusal("x,z,y\n1,,a\n2,,b\n"), HasSubstr("column 'z' has no value: add it to omit"));
+  std::string mixed = "x,y\n";
+  for (int i = 0; i < 20; ++i) mixed += std::to_string(i) + ",a\n";
+  EXPECT_THAT(refusal(mixed + "oops,b\nno,b\n"),
+              HasSubstr("line 22: column 'x' has 'oops' in a column with 20 numbers"));
+  EXPECT_THAT(
+      refusal("x,y\n1\n2\n"),
+      HasSubstr("line 2: has 1 field, and the head has 2; 1 more problem: `tare data check"));
+}
+
+TEST_F(Tables, AreChecked) {
+  std::string text = "id,n,y\n";
+  for (int i = 0; i < 30; ++i)
+    text += "r" + std::to_string(i) + ",1," + (i % 2 == 0 ? "a" : "b") + "\n";
+  const TableCheck good = check_table(write("t.csv", text), "y");
+  EXPECT_THAT(good.problems.list, IsEmpty());
+  ASSERT_EQ(good.warnings.count, 2);
+  EXPECT_THAT(text_of(good.warnings.list[0]), HasSubstr("'id' has 30 different texts"));
+  EXPECT_THAT(text_of(good.warnings.list[1]), HasSubstr("'n' has one value in all rows"));
+  EXPECT_THAT(good.classes, ElementsAre("a", "b"));
+  EXPECT_EQ(good.rows, 30);
+  const TableCheck bad = check_table(write("t.csv", text + "x\nr,2,\n"), "y");
+  ASSERT_EQ(bad.problems.count, 2);
+  EXPECT_EQ(bad.problems.list[0].line, 32);
+  EXPECT_EQ(bad.problems.list[1].line, 33);
+}
+
+TEST_F(Tables, HaveAnotherIdentityWhereACategoryHasAnotherText) {
+  const auto content = [&](const std::string& text) {
+    return datasets::make({.name = "csv", .file = write("t.csv", text).string(), .target = "y"})
+        .identity.content;
+  };
+  const std::string text = "c,y\na,1\nb,2\na,1\nb,2\na,1\nb,2\na,1\nb,2\na,1\nb,2\n";
+  std::string other = text;
+  std::ranges::replace(other, 'a', 'A');
+  EXPECT_EQ(content(text), content(text));
+  EXPECT_NE(content(text), content(other));
+}
+
+}  // namespace
+}  // namespace tare::testing
