@@ -24,7 +24,7 @@ RecipeOptions recipe_of(const std::string& text) {
 }
 
 const DataFacts& thousand_samples() {
-  static const DataFacts facts{.training_samples = 1000};
+  static const DataFacts facts{.training_samples = 1000, .all_training_samples = 1000};
   return facts;
 }
 

@@ -11,6 +11,7 @@
 #include "tare/base/error.h"
 #include "tare/recipe/plan.h"
 #include "tare/recipe/read_recipe.h"
+#include "tare/recipe/recipe_data.h"
 #include "tare/transform/transform.h"
 
 namespace tare::testing {
@@ -119,6 +120,19 @@ TEST(LimitedRecipe, KeepsTheBatchThatAllDataDecide) {
   recipe.limit.train_batches = 1;
   EXPECT_THAT(samples_of_epochs(run_recipe(recipe)),
               ElementsAre(default_batch(160), default_batch(160)));
+}
+
+TEST(LimitedRecipe, ReadsItsDataOnceWhereTheBatchIsThatOfAllData) {
+  const DataOptions digits = quick(TempDir()).data;
+  RecipeData data;
+  (void)data.open(digits, {.limit = {.train_batches = 2}});
+  const int64_t batch = default_batch(160);
+  EXPECT_TRUE(data.is_open(digits, {.limit = {.train_batches = 2}, .batch = batch}));
+  EXPECT_FALSE(data.is_open(digits, {.limit = {.train_batches = 2}, .batch = batch + 1}));
+  EXPECT_FALSE(data.is_open(digits, {.limit = {.train_batches = 3}, .batch = batch}));
+  EXPECT_FALSE(data.is_open(digits)) << "all of it";
+  (void)data.open(digits);
+  EXPECT_FALSE(data.is_open(digits, {.overfit = 2}));
 }
 
 TEST(OverfitRecipe, LearnsItsBatchesByHeart) {

@@ -306,8 +306,8 @@ std::vector<const NamedTensor*> FusedOptimizer::entries_of(const Parameter& para
   if (kept.eight_bit)
     for (const auto& name : kept.buffers)
       look(name + kScale, at::empty({blocks_of(parameter.tensor)}, number));
-  if (kept.counts) look(kStep, at::empty({}, number));
-  if (!kept.product.empty()) look(kept.product, at::empty({}, number));
+  if (kept.counts) look(kStep, at::zeros({}, at::kFloat));
+  if (!kept.product.empty()) look(kept.product, at::zeros({}, at::kFloat));
   if (!entries.empty() && entries.size() != names(kept).size()) {
     throw_incomplete(parameter.name);
   }

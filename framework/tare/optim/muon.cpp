@@ -21,7 +21,7 @@ using at::Tensor;
 struct MuonOptions {
   bool nesterov_momentum = true;  ///< the gradient is added to the mean once more
   int64_t ns_steps = 5;           ///< iterations of Newton and Schulz, 1 to 99
-  /// By which the rate of a matrix of [rows, columns] is multiplied: match_rms_adamw, 0.2
+  /// Names the factor on the rate of a matrix of [rows, columns]: match_rms_adamw, 0.2
   /// sqrt(max(rows, columns)); original, sqrt(max(1, rows / columns)); or spectral_unclamped,
   /// sqrt(rows / columns).
   std::string adjust_lr = "match_rms_adamw";

@@ -59,11 +59,17 @@ DataFacts facts_of(const Splits& data) {
 
 namespace {
 
+/// Returns the cut with the batch that the data decide where none is given.
+DataCut completed(DataCut cut, const DataFacts& facts) {
+  if (cut && !cut.batch) cut.batch = default_batch(facts.all_training_samples);
+  return cut;
+}
+
 /// Leaves of the data what the cut says. What the labels and a bundle need is of all data.
 void apply(const DataCut& cut, OpenData& data) {
   Splits& splits = data.named.splits;
   if (!cut || !splits.train) return;
-  const int64_t batch = cut.batch.value_or(default_batch(splits.train->size()));
+  const int64_t batch = *cut.batch;
   splits =
       cut.overfit > 0 ? overfitted(splits, cut.overfit, batch) : limited(splits, cut.limit, batch);
   data.facts.training_samples = splits.train->size();
@@ -77,13 +83,13 @@ void apply(const DataCut& cut, OpenData& data) {
 }  // namespace
 
 bool RecipeData::is_open(const DataOptions& options, const DataCut& cut) const {
-  return open_ && open_->options == options && open_->cut == cut;
+  return open_ && open_->options == options && open_->cut == completed(cut, open_->facts);
 }
 
 OpenData& RecipeData::open(const DataOptions& options, const DataCut& cut) {
   if (is_open(options, cut)) return *open_;
   close();  // before the next one is read
-  OpenData data{.options = options, .cut = cut};
+  OpenData data{.options = options};
   const memory::PeakScope peak(c10::kCPU);
   try {
     data.named = datasets::make(options, network_);
@@ -95,7 +101,8 @@ OpenData& RecipeData::open(const DataOptions& options, const DataCut& cut) {
   data.bytes = memory::backend(c10::kCPU).usage().allocated_bytes - peak.start_bytes();
   data.peak_bytes = peak.peak_above_start_bytes();
   data.facts = facts_of(data.named.splits);
-  apply(cut, data);
+  data.cut = completed(cut, data.facts);
+  apply(data.cut, data);
   return open_.emplace(std::move(data));
 }
 

@@ -36,7 +36,7 @@ struct DataFacts {
 struct DataCut {
   LimitOptions limit{};
   int64_t overfit = 0;
-  std::optional<int64_t> batch{};  ///< unset: the data decides
+  std::optional<int64_t> batch{};  ///< unset: that of all data; set in an OpenData with a cut
   bool operator==(const DataCut&) const = default;
   /// Whether it leaves less than all.
   explicit operator bool() const { return limit || overfit > 0; }
