@@ -59,7 +59,7 @@ TEST_F(AugmentedRecipe, PeaksAsPlannedAndPredictsFromTheCentre) {
       run_program("tare", {"inspect", "runs/digits-augmented/digits.tare"}, folder_.path());
   EXPECT_EQ(inspect.status, 0) << inspect.err;
   EXPECT_THAT(inspect.out, HasSubstr("centre_crop"));
-  EXPECT_THAT(inspect.out, ::testing::Not(HasSubstr("rand_augment")));
+  EXPECT_THAT(inspect.out, ::testing::Not(HasSubstr("affine")));
   const auto made = run_program(
       "tare", {"data", "make", "generated_digits", "--count", "3", "--png", "--out", "png"},
       folder_.path());
@@ -79,7 +79,7 @@ TEST_F(AugmentedRecipe, MistakesAreRefusedBeforeAnyWork) {
     return result.err;
   };
   EXPECT_EQ(tare("validate").status, 0);
-  EXPECT_THAT(refused({"loss=mse"}), AllOf(HasSubstr("cutmix"), HasSubstr("cross_entropy")));
+  EXPECT_THAT(refused({"loss=mse"}), AllOf(HasSubstr("mixup"), HasSubstr("cross_entropy")));
   EXPECT_THAT(refused({"data.transforms=[{crop: {height: 29, width: 28}}]"}),
               AllOf(HasSubstr("crop.height"), HasSubstr("at most 28")));
   EXPECT_THAT(refused({"data.transforms=[{crop: {height: 28}}]"}), HasSubstr("width"));

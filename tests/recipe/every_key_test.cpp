@@ -445,8 +445,7 @@ KeyRows EveryKey::option_rows() const {
   const auto of_colours = [&](const std::string& entry, const std::string& option) {
     const std::string start = "data.transforms=[{" + entry + ": {";
     return KeyRow{start + option + "}}]",
-                  {"data={name: image_folder, folder: " + own_.path().string() +
-                       "/pictures, channels: 3, size: 12}",
+                  {"data={name: cifar, folder: " + own_.path().string() + "/cifar, size: 12}",
                    start + "}}]"}};
   };
   const auto metric = [](const std::string& entry, const std::string& option) {
