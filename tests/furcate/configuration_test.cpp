@@ -185,6 +185,9 @@ TEST_F(FurcateTest, FilesOfTheRecipeLieInItsFolderOfData) {
                         "set reads, got \"foo/\"; allowed: the folder of 'bar/b.tfrec'"));
   EXPECT_THAT(message("data: {name: idx, images: foo/i, labels: foox/l}\n"),
               HasSubstr("data_dir is not where data.labels lies"));
+  EXPECT_EQ(message("data: {name: csv, file: foo/t.csv, target: y}\n"), "accepted");
+  EXPECT_THAT(message("data: {name: csv, file: bar/t.csv, target: y}\n"),
+              HasSubstr("data_dir is not where data.file lies"));
 }
 
 TEST_F(FurcateTest, TwoKeysForOneValueAreRefused) {

@@ -1,5 +1,4 @@
 // RowSource: a data set whose samples are rows of a table, with the coding that made them.
-// Internal.
 #pragma once
 
 #include "tare/data/dataset.h"

@@ -249,7 +249,7 @@ void set_data_folder(sweep::SweepOptions& sweep, Node recipe) {
                       "and data.folder both set data.folder of the recipe", "data_dir alone", {});
   if (takes("folder") && folder.kind == Kind::scalar)
     sweep.set.values.emplace_back("data_dir", folder);
-  for (const char* field : {"images", "labels", "files", "valid_files", "test_files"})
+  for (const char* field : {"images", "labels", "file", "files", "valid_files", "test_files"})
     if (takes(field)) check_data_files(sweep, recipe, folder, field);
 }
 

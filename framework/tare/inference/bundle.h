@@ -57,8 +57,8 @@ struct BundleManifest {
   std::vector<BundleInput> more_inputs{};
   /// Texts are cut to so many bytes, as the reader of the training data did; 0: they are whole.
   int64_t text_length = 0;
-  /// How the rows of a table become samples of the model, see RowEncoder; unset: they are no rows of
-  /// a table.
+  /// Says how the rows of a table become samples, see RowEncoder; unset: samples are no rows of a
+  /// table.
   std::optional<RowCoding> rows{};
   /// Steps for every input that is an image [channels, height, width]. Random ones are skipped when
   /// writing.
