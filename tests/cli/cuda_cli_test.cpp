@@ -19,6 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 const CardRecipe kRecipe{.count = 200,
                          .model = "{name: resnet9, width: 8}",
@@ -220,6 +221,38 @@ TEST_F(CardCli, AnAllocatorThatCannotBeCountedIsNamed) {
   EXPECT_THAT(run.err,
               HasSubstr("names the backend cudaMallocAsync, whose memory cannot be counted"));
   EXPECT_EQ(doctor.status, 0);
+}
+
+TEST_F(CardCli, WrongSettingsOfTheAllocatorAreOneMessageWithTheirVariable) {
+  for (const char* name : {"PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"})
+    for (const char* value : {"nonsense", ",", "max_split_size_mb:abc", "max_split_size_mb:1",
+                              "roundup_power2_divisions:[256:1", "expandable_segments:maybe",
+                              "garbage_collection_threshold:2", "backend:foo", "nope:1"}) {
+      ::setenv(name, value, 1);
+      const auto run = tare({"run", "card.yaml", "device=cpu"});
+      ::unsetenv(name);
+      EXPECT_EQ(run.status, 2) << name << '=' << value << run.err;
+      EXPECT_THAT(run.err, HasSubstr(std::string(name) + " is not what LibTorch takes: "));
+      EXPECT_THAT(run.err, HasSubstr(value));
+      EXPECT_THAT(run.err, Not(HasSubstr("report a bug")));
+    }
+}
+
+TEST_F(CardCli, AnAllocatorWithoutACacheIsNamed) {
+  ::setenv("PYTORCH_NO_CUDA_MEMORY_CACHING", "1", 1);
+  const auto run = tare({"run", "card.yaml"});
+  ::unsetenv("PYTORCH_NO_CUDA_MEMORY_CACHING");
+  EXPECT_EQ(run.status, 2);
+  EXPECT_THAT(run.err,
+              HasSubstr("PYTORCH_NO_CUDA_MEMORY_CACHING is set, with which LibTorch counts "
+                        "no memory"));
+}
+
+TEST_F(CardCli, AShareOfTheCardFromTheEnvironmentIsItsBudget) {
+  ::setenv("PYTORCH_CUDA_ALLOC_CONF", "per_process_memory_fraction:0.0001", 1);
+  const auto plan = tare({"plan", "card.yaml", "--device", "cuda:0"});
+  ::unsetenv("PYTORCH_CUDA_ALLOC_CONF");
+  EXPECT_THAT(plan.out + plan.err, HasSubstr("does not fit")) << "in 1.6 MiB of 16 GiB";
 }
 
 TEST_F(CardCli, ARefusedAllocationIsTriedAgain) {

@@ -306,12 +306,23 @@ void check_logs(const SweepOptions& sweep, const RecipeOptions& recipe) {
   }
 }
 
+/// Throws for a card by its number: a run gets one card, which is its cuda:0.
+void check_card(const RecipeOptions& recipe) {
+  const std::string& device = recipe.learner.device;
+  if (!device.starts_with("cuda:") || device == "cuda:0") return;
+  throw ConfigError(recipe.file.place("device"), "device",
+                    "names a card by its number, and each run of a sweep gets a card, which is the "
+                    "only one that it sees",
+                    "auto or cuda; CUDA_VISIBLE_DEVICES chooses the cards of a sweep", device);
+}
+
 }  // namespace
 
 void check_sweep(const SweepOptions& sweep) {
   const Check check = [&sweep](const RecipeOptions& recipe) {
     check_files(recipe);
     check_logs(sweep, recipe);
+    check_card(recipe);
   };
   check_metric(sweep, read_with_set(sweep, check));
   check_countable(sweep);

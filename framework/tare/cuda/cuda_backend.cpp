@@ -7,6 +7,7 @@
 #include <ATen/cuda/CUDAContextLight.h>
 #include <ATen/ops/ones.h>
 #include <c10/core/AllocatorConfig.h>
+#include <c10/cuda/CUDAAllocatorConfig.h>
 #include <c10/cuda/CUDAGuard.h>
 
 #include <algorithm>
@@ -93,6 +94,10 @@ class CudaBackend final : public memory::DeviceBackend {
   }
 
   memory::DeviceTraits traits() const override {
+    // The size of the workspace is that of the current card. A card without a context must not
+    // get one for a question.
+    c10::cuda::OptionalCUDAGuard current;
+    if (c10::cuda::hasPrimaryContext(index_)) current.set_index(index_);
     const auto known = properties();
     const int64_t capability = known ? 10 * known->major + known->minor : kAmpere;
     return {
@@ -153,15 +158,20 @@ class CudaBackend final : public memory::DeviceBackend {
                               "the budget must be >= 0 bytes, got " + std::to_string(*bytes));
     start(shared_);
     const auto total = static_cast<double>(allocator::get()->getMemoryInfo(index_).second);
-    const double fraction = bytes ? std::min(1.0, static_cast<double>(*bytes) / total) : 1.0;
+    const double fraction =
+        bytes ? std::min(1.0, static_cast<double>(*bytes) / total) : given_fraction();
     allocator::setMemoryFraction(fraction, index_);
     const std::lock_guard lock(mutex_);
     budget_ = bytes;
   }
 
   std::optional<int64_t> budget() const override {
-    const std::lock_guard lock(mutex_);
-    return budget_;
+    {
+      const std::lock_guard lock(mutex_);
+      if (budget_ || given_fraction() >= 1) return budget_;
+    }
+    const auto total = static_cast<double>(allocator::get()->getMemoryInfo(index_).second);
+    return static_cast<int64_t>(given_fraction() * total);
   }
 
   void warm() override {
@@ -225,6 +235,11 @@ class CudaBackend final : public memory::DeviceBackend {
   double record_cost_ns() const override { return note_cost_ns(shared_.services); }
 
  private:
+  /// Returns the share of the card's memory that the environment leaves to the process.
+  static double given_fraction() {
+    return c10::cuda::CUDACachingAllocator::CUDAAllocatorConfig::per_process_memory_fraction();
+  }
+
   [[nodiscard]] memory::CacheSettings cache_settings() const {
     using Config = c10::CachingAllocator::AcceleratorAllocatorConfig;
     const auto bytes = [](size_t size) {

@@ -40,7 +40,10 @@ std::string why_absent(const std::string& name) {
   const auto& all = absent().by_name;
   auto found = all.find(name);
   if (found == all.end()) found = all.find(name.substr(0, name.find(':')));
-  return found == all.end() ? std::string() : found->second.why;
+  if (found != all.end()) return found->second.why;
+  found = all.lower_bound(name + ':');  // the first of this type
+  if (found == all.end() || !found->first.starts_with(name + ':')) return {};
+  return found->first + ": " + found->second.why;
 }
 
 void warn_of_absent() {

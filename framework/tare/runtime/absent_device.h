@@ -19,7 +19,8 @@ void note_absent(AbsentDevice device);
 /// Returns what was noted, in order of names.
 [[nodiscard]] std::vector<AbsentDevice> absent_devices();
 
-/// Returns why a device is not there: what was noted of it, else of its type; empty: unknown.
+/// Returns why a device is not there: what was noted of it, else of its type, or of a type the
+/// first device that is noted, behind its name; empty: unknown.
 [[nodiscard]] std::string why_absent(const std::string& name);
 
 /// Logs, once in the life of the process, what is worth a warning where no accelerator is used.

@@ -2,6 +2,7 @@
 #include "tare/runtime/init.h"
 
 #include <ATen/detail/CUDAHooksInterface.h>
+#include <c10/core/AllocatorConfig.h>
 #include <dlfcn.h>
 #include <malloc.h>
 
@@ -9,8 +10,10 @@
 #include <cstdlib>
 #include <limits>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "tare/base/error.h"
 #include "tare/memory/host_allocator.h"
@@ -66,15 +69,62 @@ void keep_large_blocks() {
   mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
 }
 
-/// Whether the environment lets LibTorch leave memory to CUDA's own allocator, which counts
-/// nothing.
-bool has_foreign_allocator() {
+/// Returns why the environment lets LibTorch's allocator count nothing; empty: it counts.
+std::string uncounted() {
   for (const char* name : {"PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"})
     if (const char* text = std::getenv(name);
         text && std::string_view(text).find("cudaMallocAsync") != std::string_view::npos)
-      return true;
-  return false;
+      return std::string(name) +
+             " names the backend cudaMallocAsync, whose memory cannot be counted; take the backend "
+             "out of it";
+  if (std::getenv("PYTORCH_NO_CUDA_MEMORY_CACHING"))
+    return "PYTORCH_NO_CUDA_MEMORY_CACHING is set, with which LibTorch counts no memory; unset it";
+  return {};
 }
+
+/// Keeps the settings of LibTorch's allocator from LibTorch while its CUDA library is loaded, where
+/// a wrong one would end the process. In the order in which LibTorch takes them.
+class HeldSettings {
+ public:
+  HeldSettings() {
+    for (const char* name : {"PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"})
+      if (const char* text = std::getenv(name)) held_.push_back({name, text});
+    for (const Variable& one : held_) unsetenv(one.name);
+  }
+  ~HeldSettings() {
+    for (const Variable& one : held_) setenv(one.name, one.text.c_str(), 1);
+  }
+  HeldSettings(const HeldSettings&) = delete;
+  HeldSettings& operator=(const HeldSettings&) = delete;
+
+  /// Gives them to LibTorch. Throws ConfigError for what it does not take.
+  void apply() const {
+    if (held_.empty()) return;
+    const auto& [name, text] = held_.front();
+    try {
+      c10::CachingAllocator::setAllocatorSettings(text);
+    } catch (const c10::Error& error) {
+      refuse(error.what_without_backtrace());
+    } catch (const std::logic_error&) {  // of a text where a number should be
+      refuse("a number is missing");
+    }
+  }
+
+ private:
+  struct Variable {
+    const char* name;
+    std::string text;
+  };
+
+  [[noreturn]] void refuse(std::string why) const {
+    const auto& [name, text] = held_.front();
+    if (why.find("INTERNAL ASSERT") != std::string::npos) why = "it ends where more should follow";
+    throw ConfigError("tare::init", name, "is not what LibTorch takes: " + printable(why, 300),
+                      "settings as name:value with commas between them, or no such variable", text);
+  }
+
+  std::vector<Variable> held_;
+};
 
 /// Loads CUDA; returns false where there is none, and has noted why.
 bool load_cuda() {
@@ -82,14 +132,14 @@ bool load_cuda() {
     runtime::note_absent({"cuda", "there is no NVIDIA driver (libcuda.so.1); install it"});
     return false;
   }
-  if (has_foreign_allocator()) {
-    runtime::note_absent({"cuda",
-                          "PYTORCH_CUDA_ALLOC_CONF names the backend cudaMallocAsync, whose memory "
-                          "cannot be counted; take the backend out of it",
-                          /*worth_a_warning=*/true});
+  if (const std::string why = uncounted(); !why.empty()) {
+    runtime::note_absent({"cuda", why, /*worth_a_warning=*/true});
     return false;
   }
-  return runtime::load_cuda_plugin();
+  const HeldSettings settings;
+  const bool loaded = runtime::load_cuda_plugin();
+  settings.apply();
+  return loaded;
 }
 
 void start_cuda(CudaMode mode) {

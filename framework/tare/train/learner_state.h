@@ -1,6 +1,8 @@
 // Defines the state of a Learner, and the work that its calls share. Internal.
 #pragma once
 
+#include <c10/core/DeviceGuard.h>
+
 #include <exception>
 #include <map>
 #include <memory>
@@ -335,12 +337,16 @@ struct LearnerState {
 /// Adds "name float32 [16, 3]" to the operands; an undefined tensor is skipped.
 void add_operand(ComputeError::Operation& to, const std::string& name, const at::Tensor& tensor);
 
-/// Marks the Learner as running, so that calls that callbacks may not make throw StateError, and
-/// has refused allocations reported.
+/// Marks the Learner as running, so that calls that callbacks may not make throw StateError, has
+/// refused allocations reported, and makes its device the current one: LibTorch chooses kernels by
+/// the current card.
 class RunningScope {
  public:
   RunningScope(LearnerState& state, const char* call)
-      : state_(state), kernels_(state.options.kernels), watch_({.batch = state.options.batch}) {
+      : state_(state),
+        current_(state.device),
+        kernels_(state.options.kernels),
+        watch_({.batch = state.options.batch}) {
     state_.running = true;
     state_.running_call = call;
   }
@@ -353,6 +359,7 @@ class RunningScope {
 
  private:
   LearnerState& state_;
+  c10::OptionalDeviceGuard current_;
   KernelScope kernels_;
   memory::OutOfMemoryWatch watch_;
 };
