@@ -23,8 +23,8 @@ struct ParameterGroup {
   std::string name{};                   ///< e.g. "layer1", "layer1 (no decay)"
   std::vector<Parameter> parameters{};  ///< trainable ones
   double lr = 0;                        ///< learning rate of the next step
-  double momentum = 0;                  ///< beta1 of Adam and AdamW
-  double weight_decay = 0;              ///< decoupled for AdamW, else added to the gradients; >= 0
+  double momentum = 0;                  ///< beta1 of the kinds that are like Adam
+  double weight_decay = 0;              ///< see OptimizerOptions::weight_decay; >= 0
   int64_t layer_group = 0;              ///< index into Model::layer_groups()
   bool decay = true;                    ///< false: norms and biases, whose weight_decay stays 0
   std::string optimizer{};              ///< its name, where there are several; see OptimizerSet
@@ -132,23 +132,23 @@ using Registry = config::Registry<OptimizerKind()>;
 
 /// Selects the optimizer that a Learner makes, and sets its options.
 struct OptimizerOptions {
-  /// adadelta | adagrad | adam | adamw | nadam | rmsprop | sgd, or what a program has added.
+  /// One of optimizer_kinds(): Tare's, see docs/optimizers-and-schedules.md, and a program's own.
   std::string kind = "adamw";
   double lr = 1e-3;  ///< unless a schedule sets another, > 0
-  /// adamw: decoupled, times lr; others: added to the gradient; >= 0.
+  /// adamw, adamw8bit, lion, muon: decoupled, times lr; others: added to the gradient; >= 0.
   double weight_decay = 1e-2;
-  /// sgd, rmsprop: momentum (0: without its state); adam, adamw, nadam: beta1; in [0, 1). Unset:
-  /// 0.9, rmsprop 0.
+  /// sgd, rmsprop: momentum (0: without its state); muon: of matrices; adam, adamw, adamw8bit,
+  /// lion, nadam: beta1; in [0, 1). Unset: 0.9, rmsprop 0, muon 0.95.
   std::optional<double> momentum{};
-  /// Decay of the mean of squared gradients (torch's alpha and rho): adam, adamw, nadam, rmsprop,
-  /// adadelta; in [0, 1). Unset: as torch, 0.999, rmsprop 0.99, adadelta 0.9.
+  /// Decay of the mean of squared gradients (torch's alpha and rho), lion: of the mean gradient; in
+  /// [0, 1). Unset: as torch, 0.999, rmsprop and lion 0.99, adadelta 0.9. Not for sgd and adagrad.
   std::optional<double> beta2{};
-  /// Added to the denominator, > 0; sgd has none. Unset: as torch, 1e-8, adadelta 1e-6, adagrad
-  /// 1e-10.
+  /// Added to the denominator, > 0; sgd and lion have none. Unset: as torch, 1e-8, adadelta 1e-6,
+  /// adagrad 1e-10.
   std::optional<double> eps{};
   bool nesterov = false;             ///< of kinds that have it, as sgd; needs momentum > 0
   bool decay_norm_and_bias = false;  ///< also decay normalisation layers and biases
-  config::OwnOptions options{};      ///< of a kind that a program adds; Tare's kinds have none
+  config::OwnOptions options{};      ///< of the kind's own: muon, adamw8bit, or what a program adds
 
   bool operator==(const OptimizerOptions&) const = default;
 };
@@ -181,12 +181,12 @@ void check_optimizer(const OptimizerOptions& options);
 [[nodiscard]] std::vector<ParameterGroup> make_groups(const Model& model,
                                                       const OptimizerOptions& options);
 
-/// Makes SGD (momentum, Nesterov), Adam and AdamW on ATen's fused kernels; NAdam (Dozat 2016),
-/// RMSprop (Hinton 2012), Adadelta (Zeiler 2012) and Adagrad (Duchi et al. 2011) as PyTorch
-/// computes them. After prepare() a step on the host allocates no tensor, so it cannot run out of
-/// memory half-way; a step that must allocate (state not prepared, a gradient with other strides
-/// than its parameter) does so before the first write. On a GPU the last four take up to three
-/// tensors of the size of one parameter meanwhile. Equal to torch::optim within 1e-6 over 50 steps.
+/// Makes SGD (momentum, Nesterov), Adam and AdamW on ATen's fused kernels; AdamW of 8 bits, Lion,
+/// Muon, NAdam (Dozat 2016), RMSprop (Hinton 2012), Adadelta (Zeiler 2012), Adagrad (Duchi et al.
+/// 2011). After prepare() a step on the host allocates no tensor, but for Muon, so it cannot run
+/// out of memory half-way; a step that must allocate (state not prepared, a gradient with other
+/// strides than its parameter) does so before the first write. On a GPU the kinds after AdamW take
+/// some tensors of the size of one parameter meanwhile. Equal to PyTorch within 1e-6 over 50 steps.
 /// State moves to its parameter's device at the next step. Throws ConfigError for options out of
 /// range, and for one that the kind does not have. `with_tensors`: it computes as on a GPU wherever
 /// the parameters are, so that the plan of a GPU, on meta tensors, meets what a step takes there.
