@@ -54,7 +54,7 @@ class SweepDataTest : public ::testing::TestWithParam<std::string> {
     for (const char* file : {"data_batch_1", "data_batch_2", "data_batch_3", "data_batch_4",
                              "data_batch_5", "test_batch"}) {
       std::string rows;
-      for (int i = 0; i < 24; ++i) rows += static_cast<char>(i % 2) + std::string(3072, 'a');
+      for (int i = 0; i < 24; ++i) rows.append(1, static_cast<char>(i % 2)).append(3072, 'a');
       io::write_atomically(folder_ / "cifar" / (std::string(file) + ".bin"), rows);
     }
     std::vector<std::string> examples;

@@ -34,7 +34,7 @@ std::string text_of(const c10::AcceleratorError& error) {
   const std::string text = error.what_without_backtrace();
   return "the card" + lost_cards() +
          " failed and cannot be used by this process any more: " + text.substr(0, text.find('\n')) +
-         "; start the program again (tare run --resume continues from the last checkpoint), and "
+         "; start the program again, a run that has saved a checkpoint by `tare run --resume`, and "
          "look at `dmesg` and `nvidia-smi` if it happens again";
 }
 
