@@ -67,7 +67,7 @@ TEST(Entries, AreAFileAndANameInOneList) {
   EXPECT_THAT(registries,
               UnorderedElementsAre("tare::callbacks", "tare::datasets", "tare::launch::executors",
                                    "tare::models", "tare::optimizers", "tare::search::pruners",
-                                   "tare::search::samplers"));
+                                   "tare::search::samplers", "tare::transforms"));
 }
 
 }  // namespace

@@ -89,8 +89,11 @@ TEST_P(BlocksOfModel, IsBitEqualWithLessMemory) {
     const Outcome kept = run({}), recomputed = run({"all"});
     expect_equal(kept, recomputed);
     EXPECT_LT(recomputed.saved_bytes, kept.saved_bytes * 2 / 3);
+    // So many samples that activations outweigh the scratch memory of convolutions, in which
+    // processors differ.
+    constexpr int64_t kSamples = 64;
     if (GetParam().lower_peak) {
-      EXPECT_LT(recomputed.peak_bytes, kept.peak_bytes);
+      EXPECT_LT(run({"all"}, {}, kSamples).peak_bytes, run({}, {}, kSamples).peak_bytes);
     }
   }
   EXPECT_EQ(tracked(), before) << "a graph was kept";

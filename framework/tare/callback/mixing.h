@@ -78,6 +78,7 @@ class BatchMixing : public Callback {
 /// Beyond Empirical Risk Minimization; as torchvision's v2.MixUp.
 class Mixup final : public BatchMixing {
  public:
+  /// Throws as BatchMixing.
   explicit Mixup(const MixingOptions& options = {.alpha = 0.2}, int64_t classes = 0)
       : BatchMixing("mixup", options, classes) {}
   bool needs_pictures() const override { return false; }
@@ -92,6 +93,7 @@ class Mixup final : public BatchMixing {
 /// Yun et al. 2019, CutMix; as torchvision's v2.CutMix.
 class Cutmix final : public BatchMixing {
  public:
+  /// Throws as BatchMixing.
   explicit Cutmix(const MixingOptions& options = {}, int64_t classes = 0)
       : BatchMixing("cutmix", options, classes) {}
   bool needs_pictures() const override { return true; }

@@ -1,26 +1,13 @@
 // A folder of PNG, JPEG and WebP files as a data set, one subfolder per class, or without labels.
 #pragma once
 
-#include <cstdint>
 #include <filesystem>
-#include <optional>
-#include <string>
 #include <vector>
 
-#include "tare/data/dataset.h"
+#include "tare/data/image_parts.h"
 #include "tare/data/splits.h"
 
 namespace tare {
-
-/// Sets how a folder of pictures is read.
-struct ImageFolderOptions {
-  int64_t channels = 0;           ///< 1 grey, 3 RGB, 0: those of the first file
-  int64_t height = 0, width = 0;  ///< resize to this; 0: all files must have the same size
-  /// Bytes of decoded samples that are kept, once they have been asked for; 0: none; unset: all
-  /// pictures are read at once, where they take at most `limit_bytes`, and none is kept otherwise.
-  std::optional<int64_t> cache_bytes{};
-  int64_t limit_bytes = int64_t{8} << 30;  ///< see cache_bytes
-};
 
 /// Reads folder/<class>/<file>, files of PNG, JPEG and WebP in any mixture, as uint8 [channels,
 /// height, width]. Classes and files are in bytewise order of their names; other files and hidden

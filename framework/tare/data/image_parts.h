@@ -1,14 +1,29 @@
-// Lists of picture files as data sets that have one shape. Internal.
+// Lists of picture files as data sets that have one shape.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "tare/data/class_folders.h"
-#include "tare/data/image_folder.h"
+#include "tare/data/dataset.h"
 
 namespace tare {
+
+/// Sets how a folder or a list of pictures is read.
+struct ImageFolderOptions {
+  int64_t channels = 0;           ///< 1 grey, 3 RGB, 0: those of the first file
+  int64_t height = 0, width = 0;  ///< resize to this; 0: all files must have the same size
+  /// Bytes of decoded samples that are kept, once they have been asked for; 0: none; unset: all
+  /// pictures are read at once, where they take at most `limit_bytes`, and none is kept otherwise.
+  std::optional<int64_t> cache_bytes{};
+  int64_t limit_bytes = int64_t{8} << 30;  ///< see cache_bytes
+};
+
+/// Throws ConfigError for a negative option, and for a height without a width.
+void check(const ImageFolderOptions& options);
 
 /// Holds the files of a split, or of a whole data set.
 struct ImagePart {

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "tare/base/error.h"
-#include "tare/transform/augmentations.h"
 #include "tare/transform/colour_ops.h"
 #include "tare/transform/random.h"
+#include "tare/transform/transform.h"
 
 namespace tare {
 namespace {
@@ -128,11 +128,13 @@ class Grey final : public ImageTransform {
 
 }  // namespace
 
-void transforms::add_colours(Registry& all) {
+namespace transforms {
+void add_colour(Registry& all) {
   all.add<ColourOptions>("colour", "changes brightness, contrast, saturation and hue, at random",
                          [](const ColourOptions& o) { return Added{std::make_shared<Colour>(o)}; });
   all.add<GreyOptions>("grey", "takes the colours away, at random",
                        [](const GreyOptions& o) { return Added{std::make_shared<Grey>(o)}; });
 }
+}  // namespace transforms
 
 }  // namespace tare

@@ -11,12 +11,12 @@
 
 #include "tare/base/error.h"
 #include "tare/config/scalar.h"
-#include "tare/transform/augmentations.h"
 #include "tare/transform/crop.h"
 #include "tare/transform/planes.h"
 #include "tare/transform/random.h"
 #include "tare/transform/resample.h"
 #include "tare/transform/stages.h"
+#include "tare/transform/transform.h"
 
 namespace tare {
 namespace {
@@ -210,8 +210,8 @@ struct ResizedCropOptions {
   int64_t width = 0;                         ///< of the result, >= 1
   std::vector<double> scale{0.08, 1};        ///< least and most share of the picture's area
   std::vector<double> ratio{0.75, 4.0 / 3};  ///< least and most width / height of the part
-  /// Of the picture when evaluating, before its centre is cut; 0: the longer side of the result
-  /// divided by 0.875.
+  /// The shorter side of the picture when evaluating, before its centre is cut; 0: the longer side
+  /// of the result divided by 0.875.
   int64_t short_side = 0;
 };
 void visit_fields(auto& visit, ResizedCropOptions& o) {
@@ -313,7 +313,8 @@ Box draw_box(uint64_t seed, int64_t height, int64_t width, const std::vector<dou
   return middle(height, width);
 }
 
-void transforms::add_crops(Registry& all) {
+namespace transforms {
+void add_crop(Registry& all) {
   all.add<CropOptions>("crop", "cuts out a part, at random; the centre when evaluating",
                        [](const CropOptions& o) { return Added{std::make_shared<Crop>(o)}; });
   all.add<CentreCropOptions>("centre_crop", "cuts out the centre", centre_crop);
@@ -321,5 +322,6 @@ void transforms::add_crops(Registry& all) {
       "random_resized_crop", "resizes a part of random area and shape; the centre when evaluating",
       [](const ResizedCropOptions& o) { return Added{std::make_shared<ResizedCrop>(o)}; });
 }
+}  // namespace transforms
 
 }  // namespace tare

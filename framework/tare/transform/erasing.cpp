@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "tare/base/error.h"
-#include "tare/transform/augmentations.h"
 #include "tare/transform/crop.h"
 #include "tare/transform/random.h"
+#include "tare/transform/transform.h"
 
 namespace tare {
 namespace {
@@ -92,10 +92,12 @@ class Erasing final : public ImageTransform {
 
 }  // namespace
 
-void transforms::add_erasing(Registry& all) {
+namespace transforms {
+void add_erasing(Registry& all) {
   all.add<ErasingOptions>("erasing", "erases a box, at random", [](const ErasingOptions& o) {
     return Added{std::make_shared<Erasing>(o)};
   });
 }
+}  // namespace transforms
 
 }  // namespace tare

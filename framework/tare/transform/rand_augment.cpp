@@ -3,6 +3,7 @@
 // Cubuk et al. 2020, RandAugment: Practical automated data augmentation with a reduced search
 // space. The list and the strengths are those of torchvision's RandAugment.
 #include "tare/transform/rand_augment.h"
+#include "tare/transform/transform.h"
 
 #include <algorithm>
 #include <cmath>
@@ -11,7 +12,6 @@
 #include <utility>
 
 #include "tare/base/error.h"
-#include "tare/transform/augmentations.h"
 #include "tare/transform/planes.h"
 #include "tare/transform/random.h"
 
@@ -178,10 +178,12 @@ template void warp_plane(const uint8_t*, uint8_t*, int64_t, int64_t, const Warp&
 template void warp_plane(const float*, float*, int64_t, int64_t, const Warp&, float);
 template void warp_plane(const int64_t*, int64_t*, int64_t, int64_t, const Warp&, int64_t);
 
-void transforms::add_rand_augment(Registry& all) {
+namespace transforms {
+void add_rand_augment(Registry& all) {
   all.add<RandAugmentOptions>(
       "rand_augment", "does some of 14 changes of colours and places, at random",
       [](const RandAugmentOptions& o) { return Added{std::make_shared<RandAugment>(o)}; });
 }
+}  // namespace transforms
 
 }  // namespace tare

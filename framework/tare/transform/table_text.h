@@ -28,7 +28,7 @@ struct TableFinding {
 
 /// Counts findings and keeps the first of them.
 struct TableFindings {
-  static constexpr size_t kKept = 1000;
+  static constexpr size_t kKept = 1000;  ///< how many are kept
   std::vector<TableFinding> list{};  ///< the first kKept, in the order in which they were found
   int64_t count = 0;                 ///< of all
   /// Counts a finding.

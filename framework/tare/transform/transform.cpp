@@ -11,9 +11,12 @@
 
 #include "tare/base/error.h"
 #include "tare/config/scalar.h"
-#include "tare/transform/augmentations.h"
 
 namespace tare {
+namespace transforms {
+void add_entries(Registry& all);  // CMake makes it from the list in CMakeLists.txt
+}  // namespace transforms
+
 namespace {
 
 std::string list_text(const std::vector<int64_t>& shape) {
@@ -100,10 +103,7 @@ void add_ours(transforms::Registry& all) {
   add(all, Flip{}, "mirrors left and right, at random");
   add(all, Shift{}, "moves by whole pixels, at random");
   add(all, Affine{}, "rotates and zooms about the centre, at random");
-  transforms::add_crops(all);
-  transforms::add_colours(all);
-  transforms::add_erasing(all);
-  transforms::add_rand_augment(all);
+  transforms::add_entries(all);
 }
 
 Transform read_transform(const config::Node& node) {
