@@ -47,6 +47,8 @@ TEST(SweepValues, AWrongValueIsReportedAtItsPlace) {
   EXPECT_THAT(message("w.yaml", head + "method: random\ntrials: 2\n"
                                        "parameters: {phases.0.lr: {min: -1, max: 1}}\n"),
               HasSubstr("w.yaml:5:27: parameters.phases.0.lr must be > 0"));
+  EXPECT_THAT(message("w.yaml", head + "metric: {name: accuracy}\nparameters: {batch: [8]}\n"),
+              HasSubstr("metric.goal is the wrong one for accuracy, of which higher is better"));
   EXPECT_THAT(message("w.yaml", head + "metric: {name: acuracy}\nparameters: {batch: [8]}\n"),
               HasSubstr("w.yaml:3:16: metric.name is not a metric of the recipe"));
   EXPECT_THAT(message("w.yaml", head + "parameters: {phases.0.lr: {min: 0.1, max: 1}}\n"),
@@ -58,9 +60,8 @@ TEST(SweepValues, AWrongValueIsReportedAtItsPlace) {
   // Files that the sweep itself writes to the folder of a run.
   EXPECT_THAT(message("w.yaml", head + "set: {export: loss.svg}\nparameters: {batch: [8]}\n"),
               HasSubstr("w.yaml:3:15: set.export would be 'loss.svg'"));
-  EXPECT_THAT(
-      message("w.yaml", head + "parameters: {phases.0.save: [a, accuracy.png]}\n"),
-      HasSubstr("w.yaml:3:33: parameters.phases.0.save.1 would be 'accuracy.png"));
+  EXPECT_THAT(message("w.yaml", head + "parameters: {phases.0.save: [a, accuracy.png]}\n"),
+              HasSubstr("w.yaml:3:33: parameters.phases.0.save.1 would be 'accuracy.png"));
   EXPECT_THAT(message("w.yaml", head + "parameters: {export: [w.log, w12_x.err]}\n"),
               HasSubstr("w.yaml:3:30: parameters.export.1 would be written to 'w12_x.err'"));
   // An option of what the recipe names: the error is about all of its options.

@@ -25,10 +25,15 @@ std::string right(const std::string& text, size_t width) {
   return std::string(width > text.size() ? width - text.size() : 0, ' ') + text;
 }
 
+/// Returns the number in as many characters as a column has at least.
 std::string number(double value) {
   if (std::isnan(value)) return "nan";  // printf writes the sign of some as well
   char text[32];
-  std::snprintf(text, sizeof text, "%.6f", value);
+  for (int decimals = 6; decimals >= 0; --decimals) {
+    const int size = std::snprintf(text, sizeof text, "%.*f", decimals, value);
+    if (size > 0 && static_cast<size_t>(size) <= kColumn) return text;
+  }
+  std::snprintf(text, sizeof text, "%.3e", value);
   return text;
 }
 

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <exception>
 #include <iostream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -134,11 +135,9 @@ class Printer {
   static void print(const Place& place, const at::Tensor& prediction) {
     std::string line = text_of(place) + ":";
     if (prediction.dim() > 2) line += " " + c10::str(prediction.sizes().slice(1));
-    char number[32];
-    for (const float value : values_of(prediction)) {
-      std::snprintf(number, sizeof number, " %.6g", static_cast<double>(value));
-      line += number;
-    }
+    char number[64];  // the fewest digits that give the float back
+    for (const float value : values_of(prediction))
+      line += ' ' + std::string(number, std::to_chars(number, std::end(number), value).ptr);
     std::puts(line.c_str());
   }
 

@@ -15,6 +15,7 @@
 #include "tare/base/error.h"
 #include "tare/base/log.h"
 #include "tare/config/scalar.h"
+#include "tare/metric/metric.h"
 #include "tare/recipe/file_names.h"
 #include "tare/recipe/phase_data.h"
 #include "tare/recipe/read_recipe.h"
@@ -166,7 +167,25 @@ std::vector<Cell> with_every_value(const SweepOptions& sweep) {
   return cells;
 }
 
+/// Throws for a goal that is not the direction which the metric says of itself.
+void check_goal(const SweepOptions& sweep, const RecipeOptions& recipe) {
+  const std::string& name = sweep.metric.name;
+  for (const Metric& metric : recipe.learner.metrics) {
+    const MetricState state(metric);
+    if (state.name() != name || !state.lower_is_better()) continue;
+    const char* const goal = *state.lower_is_better() ? "minimize" : "maximize";
+    if (sweep.metric.goal == goal) return;
+    throw at_its_place(
+        sweep,
+        {"tare sweep", "metric.goal",
+         std::string("is the wrong one for ") + printable(name) + ", of which " +
+             (*state.lower_is_better() ? "lower" : "higher") + " is better",
+         std::string("{name: ") + printable(name) + ", goal: " + goal + '}', sweep.metric.goal});
+  }
+}
+
 void check_metric(const SweepOptions& sweep, const RecipeOptions& recipe) {
+  check_goal(sweep, recipe);
   auto names = chosen_metrics(recipe);
   names.insert(names.end(), {"valid_loss", "train_loss"});
   if (std::ranges::find(names, sweep.metric.name) != names.end()) return;

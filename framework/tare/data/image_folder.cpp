@@ -89,16 +89,7 @@ Splits image_folder_splits(const fs::path& folder, const ImageFolderOptions& opt
   if (!has_image_splits(folder))
     throw ConfigError(kWhere, "folder", "has no splits",
                       "the subfolder train, and valid or test beside it", folder.string());
-  std::vector<Part> parts = parts_of(folder, true);
-  std::vector<std::string> names;
-  for (const Part& part : parts) names.push_back(part.name);
-  const std::vector<DatasetPtr> sets = read_image_parts(folder, std::move(parts), options);
-  Splits splits;
-  for (size_t i = 0; i < sets.size(); ++i)
-    (names[i] == "train"  ? splits.train
-     : names[i] == "test" ? splits.test
-                          : splits.valid) = sets[i];
-  return splits;
+  return read_image_splits(folder, parts_of(folder, true), options);
 }
 
 }  // namespace tare

@@ -134,16 +134,7 @@ std::vector<fs::path> listed_images(const fs::path& file) {
 }
 
 Splits image_list(const fs::path& file, const ImageFolderOptions& options) {
-  std::vector<ImagePart> parts = parts_of(file);
-  std::vector<std::string> names;
-  for (const ImagePart& part : parts) names.push_back(part.name);
-  const auto sets = read_image_parts(file.parent_path(), std::move(parts), options);
-  Splits splits;
-  for (size_t i = 0; i < sets.size(); ++i)
-    (names[i] == "train"  ? splits.train
-     : names[i] == "test" ? splits.test
-                          : splits.valid) = sets[i];
-  return splits;
+  return read_image_splits(file.parent_path(), parts_of(file), options);
 }
 
 }  // namespace tare

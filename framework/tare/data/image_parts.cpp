@@ -94,4 +94,17 @@ std::vector<DatasetPtr> read_image_parts(const fs::path& folder, std::vector<Ima
   return sets;
 }
 
+Splits read_image_splits(const fs::path& folder, std::vector<ImagePart> parts,
+                         const ImageFolderOptions& options) {
+  std::vector<std::string> names;
+  for (const ImagePart& part : parts) names.push_back(part.name);
+  const std::vector<DatasetPtr> sets = read_image_parts(folder, std::move(parts), options);
+  Splits splits;
+  for (size_t i = 0; i < sets.size(); ++i)
+    (names[i] == "train"  ? splits.train
+     : names[i] == "test" ? splits.test
+                          : splits.valid) = sets[i];
+  return splits;
+}
+
 }  // namespace tare

@@ -9,6 +9,7 @@
 
 #include "tare/data/class_folders.h"
 #include "tare/data/dataset.h"
+#include "tare/data/splits.h"
 
 namespace tare {
 
@@ -37,5 +38,11 @@ struct ImagePart {
 [[nodiscard]] std::vector<DatasetPtr> read_image_parts(const std::filesystem::path& folder,
                                                        std::vector<ImagePart> parts,
                                                        const ImageFolderOptions& options);
+
+/// Makes a data set of each part as read_image_parts() does, and returns them as the splits that
+/// the parts are named after: "train", "valid" and "test".
+[[nodiscard]] Splits read_image_splits(const std::filesystem::path& folder,
+                                       std::vector<ImagePart> parts,
+                                       const ImageFolderOptions& options);
 
 }  // namespace tare

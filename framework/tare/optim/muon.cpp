@@ -81,8 +81,8 @@ class Muon final : public FusedOptimizer {
         with_tensors_(with_tensors) {
     for (const std::string& member : own_.adamw)
       if (!names_any(member))
-        log::warning("[optimizer] options.adamw names '" + printable(member) +
-                     "', which no trainable parameter has now");
+        log::warning_once("[optimizer] options.adamw names '" + printable(member) +
+                          "', which no trainable parameter has now");
   }
   [[nodiscard]] std::string kind() const override { return "muon"; }
   [[nodiscard]] bool steps_atomically() const override { return false; }

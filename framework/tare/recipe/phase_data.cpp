@@ -75,6 +75,7 @@ void check_batch_size(const RecipeOptions& recipe, size_t phase, const DataFacts
 void try_figures(const RecipeOptions& recipe, at::IntArrayRef shape, const at::Tensor& target,
                  const std::string& outputs) {
   const at::Tensor output = at::zeros(shape, at::TensorOptions(c10::kCPU));
+  const bool numbers = target.is_floating_point();
   const auto attempt = [&](const std::string& path, const auto& call) {
     try {
       call();
@@ -86,7 +87,11 @@ void try_figures(const RecipeOptions& recipe, at::IntArrayRef shape, const at::T
       refuse(
           recipe, path,
           "does not take the targets of the data with a model of " + outputs + ": " + error.what(),
-          "a loss or metric for such targets, or another model.classes", "");
+          path == "loss" ? (numbers ? "mse or another loss of numbers, or another model.classes"
+                                    : "cross_entropy or another loss of classes, or another "
+                                      "model.classes")
+                         : "a metric for such targets, or another model.classes",
+          "");
     }
   };
   attempt("loss", [&] { check_batch(resolve(recipe.learner.loss), output, target); });

@@ -205,9 +205,12 @@ void refuse_resume(const fs::path& folder) {
                             "' is not a whole checkpoint, because its manifest.json is missing, so "
                             "the run cannot continue; move it away, and start the run anew with "
                             "--overwrite in place of --resume");
-  throw ConfigError("recipe.resume", "'" + printable(folder.string()) +
-                                         "' holds no unfinished run; run without --resume, or "
-                                         "with --resume auto");
+  const bool begun = fs::exists(folder / "recipe.yaml") && !fs::exists(folder / "report.json");
+  throw ConfigError("recipe.resume",
+                    "'" + printable(folder.string()) + "' holds no " +
+                        (begun ? "automatic checkpoint yet, which save_every writes; `tare export` "
+                                 "saves what else it holds; run without --resume"
+                               : "unfinished run; run without --resume, or with --resume auto"));
 }
 
 namespace {
