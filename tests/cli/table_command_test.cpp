@@ -48,7 +48,7 @@ TEST_F(TableCommands, PlanRunAndPredict) {
   const auto inspected = tare({"inspect", "runs/t/t.tare"});
   EXPECT_THAT(inspected.out, HasSubstr("colour: 2 categories, blue, red"));
   EXPECT_THAT(inspected.out, HasSubstr("size: a number of mean"));
-  write("new.csv", "id,colour,size\n1,red,9\n2,green,x\n3,blue,0\n");
+  write("new.csv", "id,colour,size\n1,red,9\n2,green,x\n3,blue,0\n4,red,1e300\n");
   const auto separated = tare({"predict", "runs/t", "new.csv"});
   EXPECT_EQ(separated.status, 2);
   EXPECT_THAT(separated.out, HasSubstr("new.csv:2: large "));
@@ -57,6 +57,7 @@ TEST_F(TableCommands, PlanRunAndPredict) {
   EXPECT_THAT(separated.err, HasSubstr("the model does not take id, which it ignores"));
   EXPECT_THAT(separated.err,
               HasSubstr("new.csv: line 3: has 'x' in the column 'size', which is of numbers"));
+  EXPECT_THAT(separated.err, HasSubstr("new.csv: line 5: has '1e300' in the column 'size'"));
   write("lacks.csv", "id,size\n1,2\n");
   const auto lacks = tare({"predict", "runs/t", "lacks.csv"});
   EXPECT_NE(lacks.status, 0);

@@ -142,6 +142,8 @@ TEST_F(Tables, NameTheLineThatCannotBeRead) {
 TEST(Fields, AreNumbersOrMissing) {
   EXPECT_EQ(number_of("-1.5e3"), -1500);
   EXPECT_EQ(number_of("+2"), 2);
+  EXPECT_EQ(number_of("3.4e38"), 3.4e38);
+  EXPECT_EQ(number_of("1e39"), std::nullopt) << "which float32 does not hold";
   for (const char* text : {"", "1x", "0x10", "inf", "nan", "1e999", "1 2"})
     EXPECT_EQ(number_of(text), std::nullopt) << text;
   for (const char* text : {"", "NA", "n/a", "NaN", "NULL", "None", "?"})

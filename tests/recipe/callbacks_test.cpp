@@ -6,6 +6,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "recipe/own_data.h"
 #include "recipe/tiny.h"
 #include "tare/base/error.h"
 #include "tare/base/io.h"
@@ -257,6 +258,15 @@ TEST_F(RecipeCallbacks, DataThatACallbackCannotWorkOnAreFoundByTheCheckOfARecipe
   };
   EXPECT_THAT(checked("sample_text"), HasSubstr("phases.0.callbacks.0.sample_text needs texts"));
   EXPECT_EQ(checked("{tensorboard: {images: 3}}"), "accepted");
+}
+
+TEST_F(RecipeCallbacks, MixingTakesTheClassesOfDataThatNameNone) {
+  write_arrays(folder_.path(), 40);
+  RecipeOptions r = recipe("callbacks: [mixup]\nphases: [{epochs: 1}]\n");
+  r.data = {
+      .name = "npy", .labels = (folder_ / "y.npy").string(), .file = (folder_ / "x.npy").string()};
+  r.batch = 8;
+  EXPECT_EQ(plan_recipe(r).phases[0].peak_bytes, run_recipe(r).phases[0].peak_bytes);
 }
 
 TEST_F(RecipeCallbacks, GradientsOfAStepAreNotThereToReadWithStepInBackward) {

@@ -92,6 +92,18 @@ TEST(RunFolder, OverwriteTakesTheFirstAgain) {
   EXPECT_EQ(run_recipe(one_phase(folder), as_a_sweep).folder, folder / "tiny");
 }
 
+// Such as one that was killed before its first automatic checkpoint.
+TEST(RunFolder, OfAnUnfinishedRunWithWeightsIsNotWrittenOver) {
+  const TempDir folder;
+  (void)run_recipe(one_phase(folder));
+  fs::remove(folder / "tiny/report.json");
+  EXPECT_EQ(run_recipe(one_phase(folder), {.resume = Resume::automatic}).folder, folder / "tiny-2");
+  EXPECT_TRUE(fs::exists(folder / "tiny/first"));
+  fs::remove_all(folder / "tiny-2");
+  fs::remove_all(folder / "tiny/first");
+  EXPECT_EQ(run_recipe(one_phase(folder), {.resume = Resume::automatic}).folder, folder / "tiny");
+}
+
 TEST(RunFolder, OverwriteLeavesNothingThatTellsOfTheEarlierRun) {
   const TempDir folder;
   RecipeOptions recipe = one_phase(folder);

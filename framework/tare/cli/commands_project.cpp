@@ -11,6 +11,7 @@
 #include "tare/cli/command.h"
 #include "tare/cli/output.h"
 #include "tare/cli/shipped.h"
+#include "tare/recipe/phase_data.h"
 #include "tare/recipe/read_recipe.h"
 #include "tare/recipe/recipe_data.h"
 #include "tare/recipe/resolve.h"
@@ -107,6 +108,7 @@ int validate_command(const Arguments& arguments) {
   const auto& words = arguments.positional();
   const fs::path path = recipe_path(words.front());
   const RecipeOptions recipe = read_recipe(path, {words.begin() + 1, words.end()});
+  check_files(recipe);
   init();
   RecipeData data(datasets::Network::forbidden);
   check_run(recipe, data);

@@ -168,8 +168,10 @@ class RecipePlanner {
   /// Returns the callbacks of the phase; a plan asks each what it saves and allocates.
   [[nodiscard]] std::vector<CallbackPtr> callbacks(size_t index) const {
     std::vector<CallbackPtr> all{std::make_shared<StepsLog>()};  // as the run has for each phase
+    RecipeOptions recipe = recipe_;  // with the classes that the data decide, as in the run
+    recipe.model.options.classes = classes_of(recipe_, facts_);
     for (const auto& of : {std::optional<size_t>(), std::optional(index)})
-      for (auto& chosen : make_callbacks(recipe_, of)) all.push_back(std::move(chosen.callback));
+      for (auto& chosen : make_callbacks(recipe, of)) all.push_back(std::move(chosen.callback));
     if (const std::string& best = recipe_.phases[index].best; !best.empty())
       all.push_back(std::make_shared<SaveBest>(SaveBestOptions{.monitor = {.figure = best}}));
     return all;

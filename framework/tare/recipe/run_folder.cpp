@@ -233,7 +233,10 @@ RunFolder open_run_folder(const RecipeOptions& recipe, Resume resume, bool overw
   const fs::path path = numbered(base, numbers.back());
   if (overwrite) return anew(path);
   if (!holds_recipe_of_run(path)) return new_folder(recipe, base);
-  if (!is_finished(path)) return anew(path);
+  const auto results = result_names(recipe);
+  const bool has_weights = std::ranges::any_of(
+      results, [&](const auto& name) { return checkpoint::exists(path / name); });
+  if (!is_finished(path) && !has_weights) return anew(path);
   {
     const RunFolder finished = locked(path);
     remove_leftovers(path, result_names(recipe));  // of a run that was killed after its end

@@ -8,6 +8,7 @@
 #include <cctype>
 #include <charconv>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "tare/base/error.h"
@@ -45,9 +46,9 @@ std::optional<double> number_of(std::string_view field) {
   if (field.starts_with('+')) field.remove_prefix(1);
   double value = 0;
   const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), value);
-  if (error != std::errc() || end != field.data() + field.size() || !std::isfinite(value))
-    return std::nullopt;
-  return value;
+  const bool whole = error == std::errc() && end == field.data() + field.size();
+  const bool held = std::abs(value) <= static_cast<double>(std::numeric_limits<float>::max());
+  return whole && held ? std::optional(value) : std::nullopt;
 }
 
 int64_t code_of(const ColumnCoding& column, std::string_view text) {
@@ -96,8 +97,12 @@ void RowEncoder::encode(int64_t row, float* out) const {
     if (!value)
       throw FormatError(kWhere, table_.path(), "line " + std::to_string(table_.line(row)),
                         "has '" + printable(field, 50) + "' in the column '" +
-                            printable(column.name) + "', which is of numbers");
+                            printable(column.name) + "', which is of numbers that float32 holds");
     out[i] = normalised(column, *value);
+    if (!std::isfinite(out[i]))
+      throw FormatError(kWhere, table_.path(), "line " + std::to_string(table_.line(row)),
+                        "has '" + printable(field, 50) + "' in the column '" +
+                            printable(column.name) + "', too far from the numbers of the training");
   }
 }
 

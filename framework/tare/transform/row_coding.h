@@ -69,7 +69,7 @@ void visit_fields(auto& visit, RowCoding& r) {
 /// Whether a field is missing: it is empty, or, in upper or lower case, na, n/a, nan, null, none or
 /// ?, or one of `more`.
 [[nodiscard]] bool is_missing(std::string_view field, const std::vector<std::string>& more);
-/// Returns the finite decimal number that a field is; unset: it is none.
+/// Returns the decimal number that a field is, if float32 holds it; unset: it is none, or beyond.
 [[nodiscard]] std::optional<double> number_of(std::string_view field);
 
 /// Makes samples of the rows of a table; refers to both, which must outlive it.
