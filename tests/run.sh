@@ -30,6 +30,12 @@ if [ "$(id -u)" = 0 ] && [ ! -d /run/systemd/system ] && command -v apt-get >/de
   DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends slurm-wlm munge >/dev/null ||
     echo "slurm-wlm cannot be installed: slurm_test is skipped" >&2
 fi
+# TensorBoard's own reader judges the event files; their test is skipped where it is not installed.
+python=${TARE_HOME:-$HOME/.cache/tare}/venv/bin/python
+if [ -x "$python" ] && ! "$python" -c 'import tensorboard' 2>/dev/null; then
+  "$python" -m pip install -q --disable-pip-version-check tensorboard==2.21.0 >/dev/null ||
+    echo "tensorboard cannot be installed: callback_tensorboard_test is skipped" >&2
+fi
 # The API site needs Doxygen; its test is skipped where it is not installed.
 if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null && ! command -v doxygen >/dev/null; then
   DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends doxygen >/dev/null ||
