@@ -22,10 +22,8 @@ namespace fs = std::filesystem;
 
 constexpr const char* kWhere = "data.image_folder";
 
-using Part = ImagePart;
-
 /// Throws ConfigError unless a split has the classes of `train`.
-void check_classes(const fs::path& folder, const Part& train, const Part& other) {
+void check_classes(const fs::path& folder, const ImagePart& train, const ImagePart& other) {
   const auto& theirs = train.listing.labels;
   const auto& own = other.listing.labels;
   if (theirs == own) return;
@@ -48,15 +46,15 @@ void check_classes(const fs::path& folder, const Part& train, const Part& other)
                "the same classes in every split");
 }
 
-std::vector<Part> parts_of(const fs::path& folder, bool warn) {
-  std::vector<Part> parts;
+std::vector<ImagePart> parts_of(const fs::path& folder, bool warn) {
+  std::vector<ImagePart> parts;
   for (const std::string& name : image_splits(folder))
     parts.push_back({name, list_class_folders(folder / name, kPictures, warn)});
-  for (const Part& part : parts) check_classes(folder, parts.front(), part);
+  for (const ImagePart& part : parts) check_classes(folder, parts.front(), part);
   if (!warn) return parts;
   for (const fs::path& subfolder : list_subfolders(folder, kPictures)) {
     const std::string name = subfolder.filename().string();
-    if (std::ranges::find(parts, name, &Part::name) == parts.end())
+    if (std::ranges::find(parts, name, &ImagePart::name) == parts.end())
       log::warning_once("the folder " + printable(subfolder.string()) +
                         " is skipped: beside train, only valid (or val) and test are splits");
   }
@@ -70,7 +68,7 @@ bool has_image_splits(const fs::path& folder) { return !image_splits(folder).emp
 std::vector<fs::path> image_files(const fs::path& folder) {
   if (!has_image_splits(folder)) return list_class_folders(folder, kPictures, false).files;
   std::vector<fs::path> files;
-  for (const Part& part : parts_of(folder, false))
+  for (const ImagePart& part : parts_of(folder, false))
     files.insert(files.end(), part.listing.files.begin(), part.listing.files.end());
   return files;
 }

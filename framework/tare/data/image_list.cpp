@@ -23,6 +23,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kWhere = "data.image_list";
 constexpr int64_t kMostBytes = int64_t{2} << 30;
+constexpr size_t kHeadBytes = size_t{64} << 10;
 
 [[noreturn]] void refuse(const fs::path& file, int64_t line, const std::string& problem) {
   throw FormatError(kWhere, file.string(), "line " + std::to_string(line), problem);
@@ -86,7 +87,8 @@ std::vector<ImagePart> parts_of(const fs::path& file) {
 }  // namespace
 
 bool is_picture_list(const fs::path& file) {
-  const std::string text = io::read_text(file, kMostBytes);
+  std::string text(kHeadBytes, '\0');
+  text.resize(io::File(file, io::Mode::read).read(text.data(), text.size()));
   const size_t start = text.starts_with("\xef\xbb\xbf") ? 3 : 0;  // a byte order mark
   std::string head = text.substr(start, text.find_first_of("\r\n", start) - start);
   std::erase(head, '"');
@@ -126,13 +128,6 @@ std::vector<ListedPicture> list_pictures(const fs::path& file) {
   return pictures;
 }
 
-std::vector<fs::path> listed_images(const fs::path& file) {
-  std::vector<fs::path> files;
-  for (const ImagePart& part : parts_of(file))
-    files.insert(files.end(), part.listing.files.begin(), part.listing.files.end());
-  return files;
-}
-
 Splits image_list(const fs::path& file, const ImageFolderOptions& options) {
   return read_image_splits(file.parent_path(), parts_of(file), options);
 }
@@ -146,17 +141,22 @@ Found list(const DataOptions& o, bool) {
   if (o.file.empty())
     throw ConfigError("data.make", "file", "is needed by the data set image_list",
                       "a CSV file with the columns path and label", "");
-  Splits splits = image_list(
-      o.file, {.channels = o.channels, .height = o.size, .width = o.size, .cache_bytes = o.cache});
+  const std::filesystem::path folder = std::filesystem::path(o.file).parent_path();
+  std::vector<ImagePart> parts = parts_of(o.file);
+  std::vector<std::filesystem::path> files;
+  for (const ImagePart& part : parts)
+    for (const auto& file : part.listing.files)
+      files.push_back(folder.empty() ? file : file.lexically_relative(folder));
+  Splits splits = read_image_splits(
+      folder, std::move(parts),
+      {.channels = o.channels, .height = o.size, .width = o.size, .cache_bytes = o.cache});
   if (splits.test && o.test != DataOptions{}.test)
     throw ConfigError("data.make", "test", "has no part in a list that has the split test",
                       "omit it", config::number_text(o.test));
   Found found{.data = std::move(splits.train),
               .valid = std::move(splits.valid),
-              .test = std::move(splits.test)};
-  const std::filesystem::path folder = std::filesystem::path(o.file).parent_path();
-  for (const auto& file : listed_images(o.file))
-    found.files.push_back(folder.empty() ? file : file.lexically_relative(folder));
+              .test = std::move(splits.test),
+              .files = std::move(files)};
   found.description =
       format_count(static_cast<int64_t>(found.files.size())) + " images of " + printable(o.file);
   return found;

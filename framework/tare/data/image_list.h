@@ -2,7 +2,6 @@
 #pragma once
 
 #include <filesystem>
-#include <vector>
 
 #include "tare/data/image_folder.h"
 #include "tare/data/splits.h"
@@ -21,11 +20,8 @@ namespace tare {
 [[nodiscard]] Splits image_list(const std::filesystem::path& file,
                                 const ImageFolderOptions& options = {});
 
-/// Whether the first line of a CSV file names a column `path`, as that of a list does. Throws
-/// IoError.
+/// Whether the first line of a CSV file, as far as it lies in the first 64 KiB, names a column
+/// `path`, as that of a list does. Throws IoError.
 [[nodiscard]] bool is_picture_list(const std::filesystem::path& file);
-
-/// Returns the files that image_list() reads, split behind split. Throws as it does for the list.
-[[nodiscard]] std::vector<std::filesystem::path> listed_images(const std::filesystem::path& file);
 
 }  // namespace tare
