@@ -163,30 +163,26 @@ std::string step_curve(const RunFiles& run, const Titles& titles, size_t colour,
   return draw(titles, std::move(curves), titles.caption + ' ' + from_to(first, last) + '.');
 }
 
+/// Returns the suggestions of the search for a phase's rate as names on the axis of the rates.
+std::vector<Span> suggestions(const PhaseFiles& phase) {
+  std::vector<Span> spans;
+  if (!phase.figures || !phase.figures->lr_find) return spans;
+  const RateSearch& search = *phase.figures->lr_find;
+  if (search.steepest) spans.push_back({*search.steepest, 0, "steepest"});
+  if (search.valley) spans.push_back({*search.valley, 0, "valley"});
+  if (search.minimum) spans.push_back({*search.minimum, 0, "minimum"});
+  return spans;
+}
+
 /// Describes the search for a phase's rate in sentences.
 std::string search_text(const PhaseFiles& phase) {
   std::string text =
       "Loss at rates " + from_to(phase.rates.front().lr, phase.rates.back().lr) + '.';
+  for (const Span& one : suggestions(phase))
+    text += " Suggestion " + one.name + ": " + figure(one.start) + '.';
   if (!phase.figures || !phase.figures->lr_find) return text;
   const RateSearch& search = *phase.figures->lr_find;
-  for (const auto& [name, lr] :
-       {std::pair("steepest", search.steepest), std::pair("valley", search.valley),
-        std::pair("minimum", search.minimum)})
-    if (lr) text += std::string(" Suggestion ") + name + ": " + figure(*lr) + '.';
   return text + " The phase took " + figure(search.lr) + ", " + search.suggestion + '.';
-}
-
-/// Returns the suggestions as names on the axis of the rates, which ends at `end`.
-std::vector<Span> suggestions(const PhaseFiles& phase, double end) {
-  if (!phase.figures || !phase.figures->lr_find) return {};
-  const RateSearch& search = *phase.figures->lr_find;
-  std::vector<Span> spans;
-  if (search.steepest) spans.push_back({*search.steepest, end, "steepest"});
-  if (search.valley) spans.push_back({*search.valley, end, "valley"});
-  if (search.minimum) spans.push_back({*search.minimum, end, "minimum"});
-  std::ranges::stable_sort(spans, {}, &Span::start);
-  for (size_t i = 0; i + 1 < spans.size(); ++i) spans[i].end = spans[i + 1].start;
-  return spans;
 }
 
 /// Draws the losses of the search for a phase's rate. The loss of a batch may rise without bound at
@@ -204,6 +200,10 @@ std::string rate_curve(const PhaseFiles& phase) {
     loss.points.push_back({row.lr, far ? std::nan("") : row.loss});
     smoothed.points.push_back({row.lr, row.smoothed});
   }
+  std::vector<Span> spans = suggestions(phase);
+  std::ranges::stable_sort(spans, {}, &Span::start);
+  for (size_t i = 0; i < spans.size(); ++i)
+    spans[i].end = i + 1 < spans.size() ? spans[i + 1].start : phase.rates.back().lr;
   const std::vector<LegendItem> items{{loss.name, loss.colour, true},
                                       {smoothed.name, smoothed.colour, true}};
   const std::string caption = "Search for the rate of " + phase.name;
@@ -215,7 +215,7 @@ std::string rate_curve(const PhaseFiles& phase) {
                                 .x_unit = Unit::number,
                                 .x_logarithmic = true,
                                 .series = {std::move(loss), std::move(smoothed)},
-                                .spans = suggestions(phase, phase.rates.back().lr)}),
+                                .spans = std::move(spans)}),
                     legend(items));
 }
 
