@@ -93,7 +93,7 @@ TEST(Mixing, TheTargetsOfCutmixHaveTheAreaOfTheBox) {
 }
 
 TEST(Mixing, SharesHaveTheBetaDistribution) {
-  // Of Beta(a, a) the mean is 1/2, and the variance 1 / (4 (2 a + 1)).
+  // The mean of Beta(a, a) is 1/2, and its variance 1 / (4 (2 a + 1)).
   for (const double alpha : {0.1, 0.4, 1.0, 3.0}) {
     Mixup mixup({.alpha = alpha}, 3);
     double sum = 0, squares = 0;
@@ -139,7 +139,7 @@ TEST(Mixing, MixesWhatTheOtherOneHasMixed) {
   EXPECT_NEAR(context.data.target().sum().item<double>(), 6, 1e-5);
 }
 
-/// What a callback says of a batch.
+/// Returns what a callback says of a batch.
 std::string mixing_refusal(BatchMixing&& mixing, const Batch& batch) {
   FakeLearner learner;
   FitContext context{.learner = learner};

@@ -54,7 +54,7 @@ config::OwnOptions own_options(const std::string& key, const std::string& value)
   return own;
 }
 
-/// What the golden file calls an optimizer, as Tare has it.
+/// Returns the optimizers by the names that the golden file has for them.
 std::map<std::string, OptimizerOptions> parity_optimizers() {
   config::OwnOptions all_of_8_bits{config::Node::map()};
   all_of_8_bits.node.set("min_elements", config::to_node(int64_t{0}));
@@ -201,8 +201,8 @@ TEST(OptimizerPlan, IsTheRealPeakToTheByte) {
   }
 }
 
-// Each state in a checkpoint, exactly: a fit that is cut off and resumed from its file goes on bit
-// for bit.
+// A checkpoint has each state exactly: a fit that is cut off and resumed from its file continues
+// bit for bit.
 TEST(OptimizerResume, ContinuesEveryOptimizerBitForBit) {
   at::set_num_threads(1);
   auto options_of_kind = parity_optimizers();

@@ -210,7 +210,7 @@ TEST_F(RecipeCallbacks, AveragesAreExportedAndPlannedToTheByte) {
   }
 }
 
-// What a run would end with, had it restored the checkpoint.
+// The run would end with these weights if it restored the checkpoint.
 TEST_F(RecipeCallbacks, ExportOfACheckpointHasTheAveragesAndTheirFigures) {
   const std::string phases = "phases: [{epochs: 2, lr: 1.0e-2}]\nexport: end.tare\n";
   const RunReport report = run_recipe(

@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 
 constexpr size_t kMostNames = 8;  // in a description
 
-/// What the rows of all splits share.
+/// Holds what the rows of all splits share.
 struct SharedRows {
   RawTable table{};
   std::vector<std::string> places{};  // "house.csv:7" for each row

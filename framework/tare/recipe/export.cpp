@@ -80,8 +80,9 @@ Model model_of(const RecipeOptions& recipe, const DataFacts& facts,
   return model;
 }
 
-// What the run would end with, had a callback restored this checkpoint: of a callback that keeps
-// the weights that it lends, these. Sets `state.lent_figures` as the Learner would.
+// Gives the model and the checkpoint the weights with which the run would end if a callback had
+// restored this checkpoint: those that a callback lent, where it keeps them. Sets
+// `state.lent_figures` as the Learner would.
 void restore_lent(const RecipeOptions& recipe, size_t phase, checkpoint::Loaded& loaded,
                   TrainState& state, Model& model, const fs::path& path) {
   auto chosen = make_callbacks(recipe);

@@ -392,7 +392,7 @@ void check_model(const RecipeOptions& recipe, const DataFacts& data, Model& mode
 
 namespace {
 
-/// Returns the batch of one sample, which is on the meta device, with so many samples.
+/// Returns a batch on the meta device of `samples` samples like the one that is given.
 Batch widened(const Batch& sample, int64_t samples) {
   Batch batch = sample;
   for (auto* list : {&batch.inputs, &batch.targets})

@@ -25,7 +25,7 @@ class Table {
  public:
   using Names = std::vector<std::string>;
 
-  /// What the first number of each row is.
+  /// Says what the first number of each row is.
   enum class First { count, any };
 
   Table(fs::path path, size_t fewest, First first = First::count) : path_(std::move(path)) {

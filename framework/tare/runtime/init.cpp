@@ -83,7 +83,8 @@ std::string uncounted() {
 }
 
 /// Keeps the settings of LibTorch's allocator from LibTorch while its CUDA library is loaded, where
-/// a wrong one would end the process. In the order in which LibTorch takes them.
+/// a wrong one would end the process. The variables stand in the order in which LibTorch takes
+/// them.
 class HeldSettings {
  public:
   HeldSettings() {
