@@ -374,28 +374,55 @@ class Card final : public testing::EmptyDevice {
   int64_t& retries_;
 };
 
-TEST(AdaptOnACard, ShrinksAfterTwoAttemptsInARowThatNeededTheCache) {
-  static int64_t retries = 0;
-  memory::add_backend(std::make_unique<Card>(retries));
-  SizeCache cache;
-  std::vector<std::string> reasons;
-  const Options options{.policy = {.regrow_after = 3}, .on_change = [&](const Change& change) {
-                          reasons.push_back(change.reason);
-                        }};
-  Search search(32, options, cache, "key", {c10::kXPU, 0});
-  const auto attempt = [&](int64_t more) {
+class AdaptOnACard : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() { memory::add_backend(std::make_unique<Card>(retries)); }
+  /// Returns the size of an attempt in which the allocator gives its cache back so often.
+  int64_t attempt(Search& search, int64_t more) {
     return search.attempt(32, [&](int64_t size) {
       retries += more;
       return size;
     });
-  };
-  for (const int64_t more : {5, 0, 1, 0, 0, 2}) EXPECT_EQ(attempt(more), 32);
-  EXPECT_EQ(attempt(1), 32);  // the second in a row
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(attempt(0), 16);
-  EXPECT_EQ(attempt(0), 32);  // after three clean ones
+  }
+  static inline int64_t retries = 0;
+  SizeCache cache_;
+};
+
+TEST_F(AdaptOnACard, ShrinksAfterTwoAttemptsInARowThatNeededTheCache) {
+  std::vector<std::string> reasons;
+  const Options options{.policy = {.regrow_after = 3}, .on_change = [&](const Change& change) {
+                          reasons.push_back(change.reason);
+                        }};
+  Search search(32, options, cache_, "key", {c10::kXPU, 0});
+  for (const int64_t more : {5, 0, 1, 0, 0, 2}) EXPECT_EQ(attempt(search, more), 32);
+  EXPECT_EQ(attempt(search, 1), 32);  // the second in a row
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(attempt(search, 0), 16);
+  EXPECT_EQ(attempt(search, 0), 32);  // after three clean ones
   ASSERT_EQ(reasons.size(), 2u);
   EXPECT_THAT(reasons[0], HasSubstr("had to return its cache in two consecutive attempts"));
   EXPECT_EQ(reasons[1], "");
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(attempt(search, 1), 32);
+  EXPECT_EQ(attempt(search, 0), 16) << "it has grown meanwhile";
+}
+
+TEST_F(AdaptOnACard, DoesNotShrinkFurtherWhereThatHasNotHelped) {
+  const Options options{.policy = {.regrow_after = 3}};
+  Search search(32, options, cache_, "key", {c10::kXPU, 0});
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(attempt(search, 1), 32);
+  for (int i = 0; i < 8; ++i) EXPECT_EQ(attempt(search, 1), 16);
+}
+
+TEST_F(AdaptOnACard, ShrinksToTheSizeThatIsSuggested) {
+  for (const int64_t suggested : {24, 0}) {
+    Options options{.policy = {.regrow_after = 3}};
+    options.suggest = [&](int64_t failed) {
+      EXPECT_EQ(failed, 32);
+      return suggested > 0 ? std::optional(suggested) : std::nullopt;
+    };
+    Search search(32, options, cache_, "key of " + std::to_string(suggested), {c10::kXPU, 0});
+    for (int i = 0; i < 2; ++i) EXPECT_EQ(attempt(search, 1), 32);
+    for (int i = 0; i < 3; ++i) EXPECT_EQ(attempt(search, 1), suggested > 0 ? suggested : 32);
+  }
 }
 
 }  // namespace

@@ -231,6 +231,12 @@ TEST_F(CardMistakes, OfAnOldAndANewCardTheNewOneIsUsed) {
   const auto automatic = expect(0, {"run", "card.yaml", "device=auto", "--verbose"});
   EXPECT_THAT(automatic.out, HasSubstr("cuda:1 (CUDA stand-in"));
   EXPECT_THAT(automatic.err, Not(HasSubstr("warning")));
+  const auto plan = expect(0, {"sweep", "plan", "sweep.yaml"});
+  {
+    const Variables alone(Environment{{"CUDA_VISIBLE_DEVICES", "1"}});
+    EXPECT_EQ(plan.out, expect(0, {"sweep", "plan", "sweep.yaml"}).out)
+        << "the old card has no say in what the new one takes";
+  }
   const auto sweep = expect(0, {"sweep", "run", "sweep.yaml"},
                             "no run is placed on GPU-01010101-0101-0101-0101-010101010101: ");
   EXPECT_THAT(sweep.out, HasSubstr("6 complete, 0 failed"));
@@ -308,6 +314,10 @@ TEST_F(CardMistakes, ACardThatIsLostInAStepIsOneErrorAndLeavesTheCheckpoint) {
            "unspecified launch failure; start the program again");
   }
   EXPECT_TRUE(fs::exists(path("runs/card/autosave-0/manifest.json")));
+  for (const char* kernels : {"3001", "3002", "3003", "3005", "3008", "3013"}) {
+    const Variables lost(Environment{{"STAND_IN_LOSE", kernels}});
+    EXPECT_EQ(count_of(tare(words).err, "error: "), 1U) << kernels;
+  }
   const Variables gone(shared({}));
   auto again = words;
   again.emplace_back("--resume");
@@ -376,10 +386,12 @@ TEST_F(Slices, AreDevicesOfTheirOwnForTop) {
   const auto top = nlohmann::json::parse(expect(0, {"top", "--json"}).out);
   ASSERT_EQ(top["devices"].size(), 4U) << "the host and three slices";
   for (size_t i = 1; i < 4; ++i) {
+    EXPECT_EQ(top["devices"][i]["id"], "mig:0." + std::to_string(i - 1));
     EXPECT_EQ(top["devices"][i]["name"], "CUDA stand-in MIG 1g.10gb");
     EXPECT_EQ(top["devices"][i]["total_bytes"], 10737418240);
     EXPECT_TRUE(top["devices"][i]["load"].is_null()) << "a slice has none of its own";
   }
+  EXPECT_EQ(top["devices"][2]["uuid"], kSecond);
 }
 
 TEST_F(Slices, OneIsTheCardOfARun) {
@@ -400,6 +412,7 @@ TEST_F(Slices, TakeTheRunsOfASweep) {
     EXPECT_THAT(plan.out, HasSubstr(std::string(" of MIG-") + digit));
   const auto sweep = expect(0, {"sweep", "run", "sweep.yaml"});
   EXPECT_THAT(sweep.out, HasSubstr("6 complete, 0 failed"));
+  EXPECT_THAT(sweep.err, Not(HasSubstr("CUDA_VISIBLE_DEVICES"))) << "the sweep sets it itself";
 }
 
 TEST_F(Slices, AnEmptyChoiceTakesNone) {

@@ -29,6 +29,8 @@ class CudaWorkspace : public ::testing::Test {
   void SetUp() override {
     if (const auto reason = CudaTraits::prepare(); !reason.empty()) GTEST_SKIP() << reason;
     backend_ = &backend(device_);
+    static const int64_t before_any_context = backend_->traits().planner.value().workspace_bytes;
+    known_early_ = before_any_context;
     backend_->warm();
     backend_->reclaim();
     before_ = take_snapshot(device_);
@@ -64,10 +66,15 @@ class CudaWorkspace : public ::testing::Test {
   const c10::Device device_ = CudaTraits::device();
   DeviceBackend* backend_ = nullptr;
   Snapshot before_;
-  int64_t bytes_ = 0;  // of both libraries
-  int64_t kept_ = 0;   // after the products
-  int64_t peak_ = 0;   // at once
+  int64_t known_early_ = 0;  // of cuBLAS, before the card had a context
+  int64_t bytes_ = 0;        // of both libraries
+  int64_t kept_ = 0;         // after the products
+  int64_t peak_ = 0;         // at once
 };
+
+TEST_F(CudaWorkspace, IsKnownBeforeTheCardHasAContext) {
+  EXPECT_EQ(known_early_, backend_->traits().planner.value().workspace_bytes);
+}
 
 TEST_F(CudaWorkspace, IsWorkspaceInTheStepThatTookItAndAfterIt) {
   {

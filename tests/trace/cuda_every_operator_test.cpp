@@ -61,7 +61,7 @@ std::string planned_sizes(const Trace& trace) {
   std::string all;
   const auto add = [&](int64_t bytes) { all += bytes > 0 ? std::to_string(bytes) + ' ' : ""; };
   size_t sum = 0, product = 0;
-  std::set<std::pair<bool, bool>> kept;  // in the backward, with a bias
+  std::set<std::pair<bool, bool>> kept;  // in the backward, of cublasLt
   for (size_t i = 0; i <= trace.events.size(); ++i) {
     for (; sum < trace.sums.size() && trace.sums[sum].event == i; ++sum) {
       const auto [parts, semaphores] = buffers_of(trace.sums[sum], card.multiprocessors);
@@ -70,12 +70,13 @@ std::string planned_sizes(const Trace& trace) {
     }
     for (; product < trace.products.size() && trace.products[product].event == i; ++product) {
       const auto [event, has_bias, backward] = trace.products[product];
+      const bool by_cublaslt = has_bias || card.prefers_cublaslt;
       if (!card.keeps_workspaces) {
-        add(has_bias ? card.linear_workspace_bytes : card.workspace_bytes);
+        add(by_cublaslt ? card.linear_workspace_bytes : card.workspace_bytes);
         continue;
       }
       if (kept.insert({backward, false}).second) add(card.workspace_bytes);
-      if (has_bias && kept.insert({backward, true}).second) add(card.linear_workspace_bytes);
+      if (by_cublaslt && kept.insert({backward, true}).second) add(card.linear_workspace_bytes);
     }
     if (i < trace.events.size()) add(trace.events[i].bytes);
   }

@@ -213,8 +213,11 @@ Search::Interval::Interval(Search& search, int64_t size)
 
 void Search::Interval::close() {
   const auto& backend = memory::backend(search_.device_);
-  search_.pressed_ = backend.retries() > retries_ ? search_.pressed_ + 1 : 0;
-  if (search_.pressed_ == 2) return search_.relieve(size_);
+  if (backend.retries() > retries_) {
+    if (++search_.pressed_ == 2) search_.relieve(size_);
+    return;  // not a clean attempt
+  }
+  search_.pressed_ = 0;
   if (peak_) search_.count(size_, *peak_);
 }
 
@@ -227,14 +230,21 @@ void Search::count(int64_t size, const memory::PeakScope& peak) {
   const int64_t left = memory::backend(device_).usage().allocated_bytes - peak.start_bytes();
   const int64_t passing = std::min(left, options_.fixed_bytes);
   if (!step_.grow(free_bytes(device_) + passing - options_.fixed_bytes)) return;
+  relieves_ = true;
   remember();
   report(from, {});
 }
 
 void Search::relieve(int64_t size) {
   pressed_ = 0;
+  if (!std::exchange(relieves_, false)) return;
   const int64_t from = step_.get();
-  if (!step_.shrink(size)) return;
+  if (options_.suggest) {
+    const auto suggested = options_.suggest(size);
+    if (!suggested || !step_.shrink(size, *suggested)) return;
+  } else if (!step_.shrink(size)) {
+    return;
+  }
   remember();
   report(from, "the allocator of " + device_.str() +
                    " had to return its cache in two consecutive attempts");

@@ -50,7 +50,8 @@ struct Options {
   /// The size at which a call starts if none is remembered for it; 0: at its initial size.
   int64_t start = 0;
   /// Returns the size to try next, called after a refusal when all memory is freed again. If it is
-  /// unset or not smaller than the size that failed, the policy decides.
+  /// unset or not smaller than the size that failed, the policy decides. It is also called where an
+  /// allocator had to give its cache back, see Search; unset: no smaller size helps there.
   std::function<std::optional<int64_t>(int64_t failed)> suggest{};
   /// Bytes that a piece takes whatever its size, for the prediction of what a larger one needs.
   int64_t fixed_bytes = 0;
@@ -79,7 +80,8 @@ struct Argument {
 
 /// Finds the sizes of one call under way. Not thread-safe; each thread has its own. Where an
 /// allocator had to give its cache back in two attempts in a row, memory is nearly out and every
-/// allocation slow: then the size shrinks too, after the second (as Composer does).
+/// allocation slow: then the size shrinks too, after the second (as Composer does), but not again
+/// before it has grown, because it was not the size if that has not helped.
 class Search {
  public:
   /// Starts at `initial`, or at what is remembered. Throws ConfigError for `initial` < 1 or options
@@ -167,7 +169,8 @@ class Search {
   std::string key_;
   c10::Device device_ = c10::kCPU;
   StepSize step_;
-  int64_t pressed_ = 0;  // attempts in a row in which the allocator gave its cache back
+  int64_t pressed_ = 0;   // attempts in a row in which the allocator gave its cache back
+  bool relieves_ = true;  // whether the size shrinks after two of them
   std::vector<int64_t> failed_;
 };
 

@@ -92,13 +92,26 @@ void see_only(const std::vector<launch::DeviceSlot>& slots) {
   setenv("CUDA_VISIBLE_DEVICES", names.c_str(), 1);
 }
 
+bool is_slice(const launch::DeviceSlot& slot) { return slot.name.starts_with("MIG-"); }
+
+/// Returns the slots that CUDA shows to one process: of slices of divided cards the first alone.
+std::vector<launch::DeviceSlot> shown_at_once(const std::vector<launch::DeviceSlot>& slots) {
+  if (is_slice(slots.front())) return {slots.front()};
+  auto cards = slots;
+  std::erase_if(cards, is_slice);
+  return cards;
+}
+
 /// Removes the slots of cards that LibTorch cannot use, with a warning for each. CUDA must have
-/// been initialised after see_only(), so that it numbers the cards as the slots.
-void remove_unusable(std::vector<launch::DeviceSlot>& slots) {
+/// been initialised after see_only(shown), so that it numbers the cards as `shown`. The slots that
+/// are not in `shown` are usable if any is.
+void remove_unusable(std::vector<launch::DeviceSlot>& slots,
+                     const std::vector<launch::DeviceSlot>& shown) {
   const auto absent = runtime::absent_devices();
   std::vector<launch::DeviceSlot> usable;
   for (size_t i = 0; i < slots.size(); ++i) {
-    const std::string name = "cuda:" + std::to_string(i);
+    const auto number = std::ranges::find(shown, slots[i].name, &launch::DeviceSlot::name);
+    const std::string name = "cuda:" + std::to_string(number - shown.begin());
     const auto found = std::ranges::find_if(
         absent, [&](const auto& device) { return device.name == "cuda" || device.name == name; });
     if (found == absent.end())
@@ -127,10 +140,11 @@ std::vector<launch::DeviceSlot> slots_of(const SweepOptions& sweep,
 void prepare(const SweepOptions& sweep, std::vector<launch::DeviceSlot>& slots) {
   const int64_t threads = sweep::threads_of_run(sweep::jobs_in(slots, sweep.resources.jobs));
   const bool on_cards = slots.front().is_gpu();
-  if (on_cards) see_only(slots);
+  const auto shown = on_cards ? shown_at_once(slots) : slots;
+  if (on_cards) see_only(shown);
   init({.threads = static_cast<int>(threads)});
   if (on_cards) {
-    remove_unusable(slots);
+    remove_unusable(slots, shown);
     see_only(slots);
     if (slots.empty()) slots.push_back(sweep::host_slot(sweep.resources));
   }

@@ -40,9 +40,10 @@ TopDevice host(size_t processes) {
   return device;
 }
 
-TopDevice card(const cuda::NvmlDevice& nvml, size_t index) {
+TopDevice card(const cuda::NvmlDevice& nvml) {
   const auto memory = nvml.memory().value_or(cuda::NvmlMemory{});
-  TopDevice device{.id = "cuda:" + std::to_string(index),
+  TopDevice device{.id = nvml.id(),
+                   .uuid = nvml.uuid(),
                    .name = nvml.name(),
                    .load = nvml.utilisation(),
                    .total_bytes = memory.total_bytes,
@@ -94,6 +95,7 @@ Json to_json(const TopDevice& device) {
                          {"user", process.user},
                          {"command", process.command}});
   return {{"id", device.id},
+          {"uuid", device.uuid},
           {"name", device.name},
           {"load", or_null(device.load)},
           {"total_bytes", device.total_bytes},
@@ -107,8 +109,7 @@ Json to_json(const TopDevice& device) {
 
 Top look(size_t processes) {
   Top top{.driver = cuda::nvml_driver_version(), .devices = {host(processes)}};
-  for (const auto& nvml : cuda::NvmlDevice::all())
-    top.devices.push_back(card(nvml, top.devices.size() - 1));
+  for (const auto& nvml : cuda::NvmlDevice::all()) top.devices.push_back(card(nvml));
   return top;
 }
 

@@ -19,9 +19,10 @@ struct TopProcess {
 
 /// Describes a device with all that runs on it, this program included.
 struct TopDevice {
-  std::string id{};                                              ///< "host", "cuda:0"
-  std::string name{};                                            ///< of the hardware
-  std::optional<double> load{};                                  ///< 0 to 1
+  std::string id{};              ///< "host", "cuda:0", "mig:0.2"
+  std::string uuid{};            ///< that CUDA_VISIBLE_DEVICES takes; empty: the host
+  std::string name{};            ///< of the hardware
+  std::optional<double> load{};  ///< 0 to 1
   int64_t total_bytes = 0, used_bytes = 0, available_bytes = 0;  ///< 0 where they cannot be read
   std::optional<int64_t> limit_bytes{};  ///< host: of the control group; then it bounds the others
   std::vector<TopProcess> processes{};   ///< most bytes first

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <iterator>
 #include <mutex>
 #include <shared_mutex>
@@ -29,6 +30,19 @@ constexpr int64_t kAmpere = 80;  // compute capability, 10 x major + minor
 memory::Multiprocessors multiprocessors_of(const std::optional<cudaDeviceProp>& card) {
   if (!card) return {};
   return {.count = card->multiProcessorCount, .threads = card->maxThreadsPerMultiProcessor};
+}
+
+/// Returns what cuBLAS takes on a card. LibTorch decides once for the process, by the card that is
+/// current when it is first asked, so that it is only asked where a card is in use already.
+int64_t workspace_bytes(c10::DeviceIndex index, int64_t capability) {
+  c10::cuda::OptionalCUDAGuard current;
+  bool in_use = std::getenv("CUBLAS_WORKSPACE_CONFIG") != nullptr;  // which holds for any card
+  for (c10::DeviceIndex i = 0; i < c10::cuda::device_count(); ++i)
+    in_use = in_use || c10::cuda::hasPrimaryContext(i);
+  if (!in_use) return memory::default_workspace_bytes(capability);
+  // A card without a context must not get one for a question.
+  if (c10::cuda::hasPrimaryContext(index)) current.set_index(index);
+  return static_cast<int64_t>(at::cuda::getChosenWorkspaceSize());
 }
 
 std::string pci_bus_id(c10::DeviceIndex index) {
@@ -94,26 +108,26 @@ class CudaBackend final : public memory::DeviceBackend {
   }
 
   memory::DeviceTraits traits() const override {
-    // The size of the workspace is that of the current card. A card without a context must not
-    // get one for a question.
-    c10::cuda::OptionalCUDAGuard current;
-    if (c10::cuda::hasPrimaryContext(index_)) current.set_index(index_);
     const auto known = properties();
     const int64_t capability = known ? 10 * known->major + known->minor : kAmpere;
-    return {
-        .type = "cuda",
-        .is_host = false,
-        .pins = true,
-        .autocasts = true,
-        .planner = memory::PlannerTarget{
-            .caches = true,
-            .cache = cache_settings(),
-            .workspace_bytes = static_cast<int64_t>(at::cuda::getChosenWorkspaceSize()),
-            .linear_workspace_bytes = static_cast<int64_t>(at::cuda::getCUDABlasLtWorkspaceSize()),
-            .keeps_workspaces = libtorch::keeps_workspaces(),
-            .multiprocessors = multiprocessors_of(known),
-            .capability = capability,
-            .computes_bfloat16 = capability >= kAmpere}};
+    return {.type = "cuda",
+            .is_host = false,
+            .pins = true,
+            .autocasts = true,
+            .planner = memory::PlannerTarget{
+                .caches = true,
+                .cache = cache_settings(),
+                .workspace_bytes = workspace_bytes(index_, capability),
+                .linear_workspace_bytes =
+                    libtorch::shares_workspace()
+                        ? 0
+                        : static_cast<int64_t>(at::cuda::getCUDABlasLtWorkspaceSize()),
+                .prefers_cublaslt =
+                    at::globalContext().blasPreferredBackend() == at::BlasBackend::Cublaslt,
+                .keeps_workspaces = libtorch::keeps_workspaces(),
+                .multiprocessors = multiprocessors_of(known),
+                .capability = capability,
+                .computes_bfloat16 = capability >= kAmpere}};
   }
 
   std::optional<memory::GeneratorState> generator_state() const override {

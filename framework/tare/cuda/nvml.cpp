@@ -123,7 +123,7 @@ std::vector<NvmlDevice> NvmlDevice::all() {
     void* card = nullptr;
     if (nvml().handle_by_index(i, &card) != kSuccess) continue;
     const auto slices = slices_of(card);
-    for (void* const slice : slices) devices.push_back(NvmlDevice(slice, card, i));
+    for (size_t s = 0; s < slices.size(); ++s) devices.push_back(NvmlDevice(slices[s], card, i, s));
     if (slices.empty()) devices.push_back(NvmlDevice(card, card, i));
   }
   return devices;
@@ -132,6 +132,11 @@ std::vector<NvmlDevice> NvmlDevice::all() {
 std::string NvmlDevice::name() const {
   char text[kTextBytes + 1] = {};
   return handle_ && nvml().name(handle_, text, kTextBytes) == kSuccess ? text : "";
+}
+
+std::string NvmlDevice::id() const {
+  const std::string card = std::to_string(card_number_);
+  return slice_ ? "mig:" + card + '.' + std::to_string(*slice_) : "cuda:" + card;
 }
 
 std::string NvmlDevice::uuid() const { return uuid_of(handle_); }

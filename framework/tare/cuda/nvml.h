@@ -37,6 +37,9 @@ class NvmlDevice {
   [[nodiscard]] std::string name() const;
   /// Returns "GPU-8f2bc4a0-...", "MIG-5bd7...", as CUDA_VISIBLE_DEVICES takes it.
   [[nodiscard]] std::string uuid() const;
+  /// Returns the device's name among those of all(): "cuda:1", and "mig:0.2" for the third slice of
+  /// the first card, which CUDA calls cuda:0 in a process that is shown it alone.
+  [[nodiscard]] std::string id() const;
   /// Returns the UUID of the card that the slice is of; of a whole card its own.
   [[nodiscard]] std::string uuid_of_card() const;
   /// Returns the number of the card in the order of the PCI bus, from 0, among all of the machine,
@@ -53,12 +56,13 @@ class NvmlDevice {
   [[nodiscard]] std::optional<int64_t> process_bytes() const;
 
  private:
-  NvmlDevice(void* handle, void* card, size_t card_number)
-      : handle_(handle), card_(card), card_number_(card_number) {}
+  NvmlDevice(void* handle, void* card, size_t card_number, std::optional<size_t> slice = {})
+      : handle_(handle), card_(card), card_number_(card_number), slice_(slice) {}
 
   void* handle_ = nullptr;
   void* card_ = nullptr;  // the same, or that of the card that the slice is of
   size_t card_number_ = 0;
+  std::optional<size_t> slice_{};  // among those of the card
 };
 
 /// Returns the driver's version, such as "580.65.06"; empty without one.

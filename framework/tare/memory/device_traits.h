@@ -34,18 +34,27 @@ struct Multiprocessors {
   int64_t threads = 0;  ///< at once on each
 };
 
+/// Returns what LibTorch lets cuBLAS take from its allocator on a card of this compute capability
+/// (10 x major + minor), without CUBLAS_WORKSPACE_CONFIG (ATen/cuda/CublasHandlePool.cpp).
+[[nodiscard]] constexpr int64_t default_workspace_bytes(int64_t capability) {
+  constexpr int64_t kHopper = 90, kKib = 1024;
+  return capability >= kHopper ? 8 * 4096 * kKib : 2 * 4096 * kKib + 8 * 16 * kKib;
+}
+
 /// Holds the properties of a device by which the memory of a fit is planned (plan/target.h).
 struct PlannerTarget {
   /// Whether tensors come from LibTorch's caching allocator, as plan::CudaCache models it; else
   /// each tensor takes exactly its bytes.
   bool caches = false;
   CacheSettings cache{};        ///< of that allocator
-  int64_t workspace_bytes = 0;         ///< that cuBLAS takes from the allocator for a product
-  int64_t linear_workspace_bytes = 0;  ///< that cublasLt takes for a product with a bias
-  bool keeps_workspaces = true;        ///< from the first product on; else each gives its own back
-  Multiprocessors multiprocessors{};   ///< for the buffers of long sums
-  int64_t capability = 0;              ///< CUDA: the compute capability, 10 x major + minor
-  bool computes_bfloat16 = true;       ///< by instructions of its own
+  int64_t workspace_bytes = 0;  ///< that cuBLAS takes from the allocator for a product
+  /// That cublasLt takes for a product with a bias; 0 if it works in that of cuBLAS.
+  int64_t linear_workspace_bytes = 0;
+  bool prefers_cublaslt = false;      ///< cublasLt computes products without a bias, too
+  bool keeps_workspaces = true;       ///< from the first product on; else each gives its own back
+  Multiprocessors multiprocessors{};  ///< for the buffers of long sums
+  int64_t capability = 0;             ///< CUDA: the compute capability, 10 x major + minor
+  bool computes_bfloat16 = true;      ///< by instructions of its own
 };
 
 /// Describes the properties and abilities of a device. A value, constant for the process's life.

@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/Allocator.h>
 #include <c10/core/DeviceType.h>
+#include <c10/util/env.h>
 #include <c10/util/intrusive_ptr.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/version.h>
@@ -58,6 +59,13 @@ inline bool keeps_workspaces() {
 #else
   return true;
 #endif
+}
+
+/// Whether cublasLt works in the workspace that cuBLAS keeps. From 2.15 on it does unless
+/// TORCH_CUBLASLT_UNIFIED_WORKSPACE is 0. A program that calls it links LibTorch's CUDA library.
+inline bool shares_workspace() {
+  const auto wanted = c10::utils::check_env("TORCH_CUBLASLT_UNIFIED_WORKSPACE");
+  return TORCH_VERSION_MINOR >= 15 ? keeps_workspaces() && wanted != false : wanted == true;
 }
 
 /// Whether a card keeps the seed and the offset of its generator on the card in memory-efficient

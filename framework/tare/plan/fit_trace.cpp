@@ -91,16 +91,26 @@ class SyntheticDataset final : public Dataset {
   mutable c10::DataPtr making_;
 };
 
-/// Notes in the trace what tensors are used for, while they are alive.
+/// Notes in the trace what tensors are used for, while they are alive, and marks the attempts at
+/// steps of a card.
 class LedgerAnnotator final : public Callback {
  public:
+  explicit LedgerAnnotator(bool marks_attempts) : marks_attempts_(marks_attempts) {}
   [[nodiscard]] std::string name() const override { return "plan"; }
   void follow(const LearnerState& state) { state_ = &state; }
-  Action before_batch(FitContext&) override { return note(); }
+  Action before_batch(FitContext&) override {
+    if (marks_attempts_) plan::mark(plan::kAttemptBegins);
+    return note();
+  }
   Action after_loss(FitContext&) override { return note(); }
   Action after_backward(FitContext&) override { return note(); }
+  Action after_batch(FitContext&) override {
+    if (marks_attempts_) plan::mark(plan::kAttemptEnds);
+    return Action::proceed;
+  }
 
  private:
+  bool marks_attempts_;
   Action note() {
     plan::note(state_->ledger());
     return Action::proceed;
@@ -408,7 +418,7 @@ FitTrace trace_fit(const PlanRequest& request, int64_t batch, const PartSizes& p
                              "takes copies on the host that meta tensors do not show",
                              "plan it with fp32 for a bound");
   const FitShape shape = shape_of(request, batch, parts);
-  const auto annotator = std::make_shared<LedgerAnnotator>();
+  const auto annotator = std::make_shared<LedgerAnnotator>(!request.on_host());
   const LearnerOptions options = options_for(request, shape, annotator);
   const Splits data = synthetic_splits(request, shape, false);
   const auto run = [&] { run_fit(request, shape, data, options, annotator, c10::kMeta); };
@@ -416,7 +426,7 @@ FitTrace trace_fit(const PlanRequest& request, int64_t batch, const PartSizes& p
 }
 
 FitTrace trace_real_fit(const PlanRequest& request, const FitShape& shape) {
-  const auto annotator = std::make_shared<LedgerAnnotator>();
+  const auto annotator = std::make_shared<LedgerAnnotator>(/*marks_attempts=*/false);
   const LearnerOptions options = options_for(request, shape, annotator);
   const Splits data = synthetic_splits(request, shape, true);
   return counted(

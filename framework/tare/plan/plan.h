@@ -41,11 +41,16 @@ struct MemoryPlan {
   /// Bounds `peak_bytes` from above: equal to it where everything is counted, what the card has
   /// beyond the start where only workspaces of convolutions are not; 0: no bound is known.
   int64_t at_most_bytes = 0;
-  int64_t reserved_bytes = 0;          ///< highest that the allocator holds, the start included
-  CategoryBytes categories{};          ///< of the peak; sums to peak_bytes
-  std::string at{};                    ///< where the peak is: "backward, convolution_backward"
-  bool fits = true;                    ///< start and peak (CUDA: reserved) within the capacity
-  bool in_micro_batches = false;       ///< does not fit, but is done in micro-batches that do
+  int64_t reserved_bytes = 0;  ///< highest that the allocator holds, the start included
+  CategoryBytes categories{};  ///< of the peak; sums to peak_bytes
+  std::string at{};            ///< where the peak is: "backward, convolution_backward"
+  /// Whether start and peak (CUDA: reserved) are within the capacity, in parts of the size that the
+  /// run begins with.
+  bool fits = true;
+  /// Fits only while the allocator of the card returns its cache in each step, which waits for the
+  /// card. A run that may choose its micro-batches takes smaller ones then: see in_micro_batches.
+  bool returns_cache = false;
+  bool in_micro_batches = false;  ///< is done in micro-batches that fit, and need no such return
   int64_t micro_batch_peak_bytes = 0;  ///< the peak then
   /// The micro-batch of the validations then; the batch: they fit whole.
   int64_t largest_validation_micro_batch = 0;

@@ -3,6 +3,7 @@
 
 #include <c10/util/Exception.h>
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -45,6 +46,14 @@ std::optional<MemoryPlan> refused_for_weights(const PlanRequest& request, const 
   return plan;
 }
 
+/// Returns the largest batch for which some choice of blocks fits: most with all of them.
+int64_t largest_recomputed(PlanRequest request, const Target& target) {
+  auto all = recomputable(request);
+  if (all == request.options.recompute) return 0;
+  request.options.recompute = std::move(all);
+  return largest_batch(request, target);
+}
+
 }  // namespace
 
 MemoryPlan plan_adapted(PlanRequest request, const Target& target, bool advice) {
@@ -52,8 +61,10 @@ MemoryPlan plan_adapted(PlanRequest request, const Target& target, bool advice) 
   const bool chosen = is_auto(request.options.recompute);
   choose_recompute(request, target);
   MemoryPlan plan = plan_fit(request, target, advice);
-  plan::measurements().save();
   if (chosen) plan.recompute = request.options.recompute;
+  if (chosen && advice && plan.known())
+    plan.largest_batch = std::max(plan.largest_batch, largest_recomputed(request, target));
+  plan::measurements().save();
   return plan;
 }
 

@@ -47,8 +47,7 @@ class Search {
     try {
       const Estimate found = at_(size);
       (found.fits ? good_ : bad_) = size;
-      // A refused CUDA trace ends at the refusal: its bytes mean nothing.
-      if (found.fits || !target_.caches) points_.push_back({size, found.reserved_bytes});
+      points_.push_back({size, found.reserved_bytes});
     } catch (const plan::NotPlannable&) {
       bad_ = size;
     } catch (const c10::Error&) {  // what the model refuses, such as one sample for a batch norm
@@ -140,6 +139,7 @@ class Planner {
     plan.categories = found.categories;
     plan.at = found.at;
     plan.fits = found.fits;
+    plan.returns_cache = found.fits && found.returns_cache;
     if (probe_) {
       plan.method = "probe";
       plan.reason = why_probe_;
@@ -154,35 +154,71 @@ class Planner {
   }
 
   /// Returns the largest micro-batch below `failed` that fits, as the size that the parts of a
-  /// batch then have; 0: none.
-  [[nodiscard]] int64_t largest_micro_batch(int64_t failed) {
+  /// batch then have; 0: none. Where `failed` fits and returns the cache, none that returns it too.
+  [[nodiscard]] int64_t largest_micro_batch(int64_t failed, bool failed_fits) {
     const int64_t batch = request_.options.batch;
-    Search parts(target_, [&](int64_t n) { return estimate(request_, batch, equal_parts(n)); });
-    const int64_t found = parts.largest(failed / 2, failed - 1);
+    const auto at = [&](int64_t n) { return estimate(request_, batch, equal_parts(n)); };
+    const int64_t found = failed_fits ? largest_at_ease(at, failed / 2, failed - 1)
+                                      : largest(at, failed / 2, failed - 1);
     return found > 0 ? adapt::even_size(batch, found) : 0;
   }
-  /// Whether the fit fits.
-  [[nodiscard]] bool fits(int64_t micro_batch) {
-    return estimate(request_, request_.options.batch, equal_parts(micro_batch)).fits;
+  /// Returns the largest batch that fits; 0: none.
+  [[nodiscard]] int64_t largest_batch() {
+    const auto at = [&](int64_t n) { return estimate(request_, n, equal_parts(n)); };
+    return largest(at, request_.options.batch, request_.train->data()->size());
+  }
+  [[nodiscard]] Estimate estimate(int64_t micro_batch) {
+    return estimate(request_, request_.options.batch, equal_parts(micro_batch));
+  }
+  /// Whether a run takes smaller parts than these, or has to.
+  [[nodiscard]] bool is_cut(const Estimate& found) const {
+    return !found.fits || (found.returns_cache && chooses_parts());
   }
 
  private:
+  [[nodiscard]] bool chooses_parts() const {
+    return !request_.options.micro_batch && !request_.options.step_in_backward;
+  }
+  /// Returns the largest size that fits and that a run does not cut; 0: none.
+  [[nodiscard]] int64_t largest_at_ease(const std::function<Estimate(int64_t)>& at, int64_t first,
+                                        int64_t limit) const {
+    const auto uncut = [&](int64_t size) {
+      Estimate found = at(size);
+      found.fits = !is_cut(found);
+      return found;
+    };
+    return Search(target_, uncut).largest(first, limit);
+  }
+  /// Returns the largest size that fits, and that a run does not cut if there is one; 0: none.
+  [[nodiscard]] int64_t largest(const std::function<Estimate(int64_t)>& at, int64_t first,
+                                int64_t limit) const {
+    bool any_returns = false;
+    const auto watched = [&](int64_t size) {
+      Estimate found = at(size);
+      any_returns = any_returns || found.returns_cache;
+      return found;
+    };
+    const int64_t found = largest_at_ease(watched, first, limit);
+    return found > 0 || !any_returns ? found : Search(target_, at).largest(first, limit);
+  }
+
   /// Returns the largest micro-batch of the validations that fits beside training steps in
   /// micro-batches of `train` samples; `train` without validations.
   [[nodiscard]] int64_t largest_validation_micro_batch(int64_t train) {
     const int64_t batch = request_.options.batch;
     if (!request_.valid) return train;
     const auto at = [&](int64_t n) { return estimate(request_, batch, {train, n}); };
-    const int64_t found = Search(target_, at).largest(batch, batch);
+    const int64_t found = largest(at, batch, batch);
     return found > train ? adapt::even_size(batch, found) : train;
   }
 
   void add_micro_batches(MemoryPlan& plan) {
-    const LearnerOptions& options = request_.options;
-    if (options.micro_batch || options.step_in_backward || plan.fits) return;
-    if (plan.largest_micro_batch == 0) plan.largest_micro_batch = largest_micro_batch(plan.batch);
+    if (!chooses_parts() || (plan.fits && !plan.returns_cache)) return;
+    if (plan.largest_micro_batch == 0)
+      plan.largest_micro_batch = largest_micro_batch(plan.batch, plan.fits);
     if (plan.largest_micro_batch == 0) return;
     plan.in_micro_batches = true;
+    plan.fits = false;
     const int64_t train = plan.largest_micro_batch;
     plan.largest_validation_micro_batch = largest_validation_micro_batch(train);
     plan.micro_batch_peak_bytes =
@@ -196,15 +232,13 @@ class Planner {
   }
 
   void advise(MemoryPlan& plan) {
-    const int64_t batch = plan.batch;
-    Search batches(target_, [&](int64_t n) { return estimate(request_, n, equal_parts(n)); });
-    plan.largest_batch = batches.largest(batch, request_.train->data()->size());
+    plan.largest_batch = largest_batch();
     const int64_t micro_batch = own_micro_batch();
     const bool in_parts = !request_.options.step_in_backward;
-    if (plan.fits) {
+    if (plan.fits && !(plan.returns_cache && chooses_parts())) {
       plan.largest_micro_batch = micro_batch;
     } else if (in_parts) {
-      plan.largest_micro_batch = largest_micro_batch(micro_batch);
+      plan.largest_micro_batch = largest_micro_batch(micro_batch, plan.fits);
     }
     if (probe_) return;
     if (in_parts && micro_batch > 1) {
@@ -348,7 +382,11 @@ MemoryPlan unknown_plan(const Target& target, int64_t batch, std::string reason)
 }
 
 bool fits(const PlanRequest& request, const Target& target, int64_t micro_batch) {
-  return Planner(request, target).fits(micro_batch);
+  return Planner(request, target).estimate(micro_batch).fits;
+}
+
+int64_t largest_batch(const PlanRequest& request, const Target& target) {
+  return Planner(request, target).largest_batch();
 }
 
 int64_t start_bytes(const PlanRequest& request, const Target& target, int64_t micro_batch) {
@@ -361,8 +399,9 @@ std::optional<int64_t> planned_micro_batch(const PlanRequest& request, Target ta
   try {
     target.capacity_bytes = Planner(request, target).start_bytes(failed / 2) + available_bytes;
     Planner planner(request, target);
-    if (planner.fits(failed)) return std::nullopt;
-    const int64_t found = planner.largest_micro_batch(failed);
+    const Estimate now = planner.estimate(failed);
+    if (!planner.is_cut(now)) return std::nullopt;
+    const int64_t found = planner.largest_micro_batch(failed, now.fits);
     if (found > 0) return found;
   } catch (const plan::NotPlannable&) {
   }

@@ -20,6 +20,9 @@ namespace tare {
 [[nodiscard]] int64_t start_bytes(const PlanRequest& request, const plan::Target& target,
                                   int64_t micro_batch);
 
+/// Returns the largest batch that fits, at most the training split; 0: none is known to.
+[[nodiscard]] int64_t largest_batch(const PlanRequest& request, const plan::Target& target);
+
 /// Returns the plan of a fit with its own batch, whose blocks to recompute are chosen; see
 /// plan_adapted().
 [[nodiscard]] MemoryPlan plan_fit(const PlanRequest& request, const plan::Target& target,

@@ -80,6 +80,7 @@ std::vector<std::string> blocks_by_cost(const PlanRequest& request) {
   std::vector<BlockCost> blocks;
   PlanRequest watched = request;
   watched.options.recompute.clear();
+  if (!request.on_host()) watched.options.precision = "fp32";  // the host may be slow in another
   watched.model = [&] {
     Model model = request.model();
     for (auto& name : model.blocks()) {
@@ -98,9 +99,20 @@ std::vector<std::string> blocks_by_cost(const PlanRequest& request) {
   return names;
 }
 
-/// Returns the blocks in the order of their cost; in the model's order if the cost cannot be
-/// measured.
-std::vector<std::string> candidates(const PlanRequest& request) {
+/// Returns how many blocks of `order`, from the first on, suffice to fit; unset if even all do not.
+std::optional<size_t> enough_of(size_t all, const std::function<bool(size_t)>& fit) {
+  if (!fit(all)) return std::nullopt;
+  size_t enough = all, few = 0;  // the first `few` do not fit
+  while (enough - few > 1) {
+    const size_t middle = few + (enough - few) / 2;
+    (fit(middle) ? enough : few) = middle;
+  }
+  return enough;
+}
+
+}  // namespace
+
+std::vector<std::string> recomputable(const PlanRequest& request) {
   std::string reason;
   try {
     return blocks_by_cost(request);
@@ -115,19 +127,6 @@ std::vector<std::string> candidates(const PlanRequest& request) {
   const plan::MetaScope meta;
   return request.model().blocks();
 }
-
-/// Returns how many blocks of `order`, from the first on, suffice to fit; unset if even all do not.
-std::optional<size_t> enough_of(size_t all, const std::function<bool(size_t)>& fit) {
-  if (!fit(all)) return std::nullopt;
-  size_t enough = all, few = 0;  // the first `few` do not fit
-  while (enough - few > 1) {
-    const size_t middle = few + (enough - few) / 2;
-    (fit(middle) ? enough : few) = middle;
-  }
-  return enough;
-}
-
-}  // namespace
 
 void choose_recompute(PlanRequest& request, plan::Target target,
                       std::optional<int64_t> available_bytes) {
@@ -162,7 +161,7 @@ void choose_recompute(PlanRequest& request, plan::Target target,
     log::warning("recompute: auto keeps everything: " + printable(reason));
     return;
   }
-  const auto order = candidates(request);
+  const auto order = recomputable(request);
   const auto first = [&](size_t blocks) {
     return std::vector(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(blocks));
   };

@@ -17,4 +17,9 @@ namespace tare {
 void choose_recompute(PlanRequest& request, plan::Target target,
                       std::optional<int64_t> available_bytes = {});
 
+/// Returns the blocks of the request's model that LearnerOptions::recompute auto may choose, by the
+/// time that they cost for a byte saved; in the model's order if that cannot be measured. Does
+/// two steps of four samples on this host.
+[[nodiscard]] std::vector<std::string> recomputable(const PlanRequest& request);
+
 }  // namespace tare

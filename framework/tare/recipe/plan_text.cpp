@@ -67,7 +67,9 @@ std::string advice_of(const MemoryPlan& phase) {
   if (phase.method == "probe") out << "  by a probe of few samples: " << phase.reason << '\n';
   if (!phase.recompute.empty()) out << "  recomputes " << listed(phase.recompute) << '\n';
   if (phase.in_micro_batches) {
-    out << "  does not fit whole: runs in micro-batches of "
+    out << (phase.returns_cache ? "  fits whole only while the allocator returns its cache in each "
+                                  "step: runs in micro-batches of "
+                                : "  does not fit whole: runs in micro-batches of ")
         << format_count(phase.largest_micro_batch) << ", ";
     if (phase.largest_validation_micro_batch != phase.largest_micro_batch)
       out << "validates in micro-batches of " << format_count(phase.largest_validation_micro_batch)
@@ -78,6 +80,8 @@ std::string advice_of(const MemoryPlan& phase) {
     if (phase.largest_micro_batch > 0)
       out << "; largest micro-batch of this batch: " << format_count(phase.largest_micro_batch);
     out << '\n';
+  } else if (phase.returns_cache) {
+    out << "  the allocator returns its cache in each step, which waits for the card\n";
   }
   for (const auto& saving : phase.savings) {
     out << "  with " << saving.change << ": peak " << (saving.at_least ? "at least " : "")
@@ -108,6 +112,7 @@ ordered_json to_json(const MemoryPlan& phase) {
   put("categories", categories);
   put("at", phase.at);
   put("fits", phase.fits);
+  put("returns_cache", phase.returns_cache);
   put("in_micro_batches", phase.in_micro_batches);
   if (phase.in_micro_batches) {
     put("micro_batch_peak_bytes", phase.micro_batch_peak_bytes);

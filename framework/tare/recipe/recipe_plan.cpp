@@ -42,8 +42,11 @@ std::string need_of(const MemoryPlan& phase, int64_t capacity) {
   const std::string shown = format_bytes(needed) == format_bytes(capacity)
                                 ? format_count(needed) + " of " + format_count(capacity) + " bytes"
                                 : format_bytes(needed);
-  std::string text = " needs " + (needed > capacity ? shown + ", in " + phase.at
-                                                    : "more than that in " + phase.at);
+  std::string text = " needs " +
+                     (needed > capacity ? shown
+                                        : format_bytes(phase.reserved_bytes) +
+                                              ", as the allocator of the card reserves them") +
+                     ", in " + phase.at;
   if (phase.start_bytes >= capacity)
     text += "; its weights and what is kept with them take " + format_bytes(phase.start_bytes) +
             " alone, so no batch fits";

@@ -49,7 +49,7 @@ void print(std::ostream& out, const RecipePlan& plan);
 /// Returns {name, device, capacity_bytes, fits (null where a phase is unknown and the others fit),
 /// largest_batch, largest_micro_batch, method, phases[] {name, batch, start_bytes, peak_bytes,
 /// at_most_bytes (null: no bound is known), reserved_bytes, categories {}, at, fits,
-/// in_micro_batches, micro_batch_peak_bytes and largest_validation_micro_batch (if
+/// returns_cache, in_micro_batches, micro_batch_peak_bytes and largest_validation_micro_batch (if
 /// in_micro_batches), largest_batch, largest_micro_batch, savings[] {change, peak_bytes, at_least},
 /// method, reason, schedule (if asked for) {steps, relative, points[] {step, first_lr, last_lr,
 /// momentum, weight_decay}}}}. Unknown figures are null.

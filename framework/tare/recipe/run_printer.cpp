@@ -76,7 +76,9 @@ void RunPrinter::data(const std::string& description) {
 }
 
 void RunPrinter::micro_batches(const MemoryPlan& plan) const {
-  line("a batch of " + format_count(plan.batch) + " does not fit into " +
+  line("a batch of " + format_count(plan.batch) +
+       (plan.returns_cache ? " fits only while the allocator returns its cache in each step, into "
+                           : " does not fit into ") +
        format_bytes(plan.capacity_bytes) + ": in micro-batches of " +
        format_count(plan.largest_micro_batch) + ", by the plan");
 }

@@ -44,6 +44,7 @@ class Allocator {
     return target_.caches ? cache_.reserved_bytes() : allocated_;
   }
   [[nodiscard]] int64_t size(int64_t block) const { return sizes_.at(block); }
+  [[nodiscard]] int64_t retries() const { return cache_.retries(); }
 
  private:
   const Target& target_;
@@ -134,13 +135,13 @@ class Player {
 
   /// Takes the workspaces of a product, which a library keeps for each thread, or gives back.
   bool multiply(const CardProduct& product) {
+    const bool by_cublaslt = product.has_bias || target_.prefers_cublaslt;
     if (target_.keeps_workspaces) {
       const int64_t block = product.backward ? kWorkspaceBackward : kWorkspace;
       return keep(block, target_.workspace_bytes) &&
-             (!product.has_bias || keep(block + 1, target_.linear_workspace_bytes));
+             (!by_cublaslt || keep(block + 1, target_.linear_workspace_bytes));
     }
-    const int64_t bytes =
-        product.has_bias ? target_.linear_workspace_bytes : target_.workspace_bytes;
+    const int64_t bytes = by_cublaslt ? target_.linear_workspace_bytes : target_.workspace_bytes;
     if (bytes == 0) return true;
     const int64_t before = memory_.allocated();
     if (!memory_.allocate(kWorkspace, bytes)) return false;
@@ -166,6 +167,28 @@ class Player {
   std::unordered_map<int64_t, size_t> births_;  // of the live blocks, by number: event
 };
 
+/// Counts the attempts in a row in which the allocator returned its cache.
+class Pressure {
+ public:
+  explicit Pressure(const Trace& trace) : marks_(trace.marks) {}
+  /// Takes the marks in front of an event; `retries` is how often the cache was returned till then.
+  void look(size_t event, int64_t retries) {
+    for (; next_ < marks_.size() && marks_[next_].event <= event; ++next_) {
+      if (marks_[next_].name == kAttemptBegins) at_begin_ = retries;
+      if (marks_[next_].name != kAttemptEnds) continue;
+      in_a_row_ = retries > at_begin_ ? in_a_row_ + 1 : 0;
+      reached_ = reached_ || in_a_row_ == 2;
+    }
+  }
+  [[nodiscard]] bool reached() const { return reached_; }
+
+ private:
+  const std::vector<Mark>& marks_;
+  size_t next_ = 0;
+  int64_t at_begin_ = 0, in_a_row_ = 0;
+  bool reached_ = false;
+};
+
 struct Moment {
   int64_t bytes = 0;
   size_t events = 0;    // how many had happened
@@ -182,19 +205,29 @@ CategoryBytes categories_after(const Trace& trace, const Target& target, size_t 
   return player.categories(outlive);
 }
 
+/// Returns the estimate for a card that refuses nothing, which does not fit.
+Estimate refused(const Trace& trace, Section section, Target target) {
+  target.capacity_bytes = CudaCache::kUnlimited;
+  Estimate whole = estimate(trace, section, target);
+  whole.fits = false;
+  return whole;
+}
+
 }  // namespace
 
 Estimate estimate(const Trace& trace, Section section, const Target& target) {
   Estimate result;
   Player player(trace, target);
+  Pressure pressure(trace);
   Moment peak{.bytes = 0, .events = section.begin};
   for (size_t i = 0; i < section.end; ++i) {
+    pressure.look(i, player.memory().retries());
     const int64_t before = player.memory().allocated();
     const bool admitted = player.play(i);
     if (i > section.begin && before + player.buffers() > peak.bytes)
       peak = {before + player.buffers(), i, player.buffers()};
+    if (target.caches && !admitted) return refused(trace, section, target);
     result.fits = result.fits && admitted;
-    if (target.caches && !admitted) break;
     const int64_t allocated = player.memory().allocated();
     if (i + 1 == section.begin) {
       result.start_bytes = peak.bytes = allocated;
@@ -204,6 +237,8 @@ Estimate estimate(const Trace& trace, Section section, const Target& target) {
     result.reserved_bytes = std::max(result.reserved_bytes, player.memory().reserved());
     if (allocated > peak.bytes) peak = {allocated, i + 1};
   }
+  pressure.look(section.end, player.memory().retries());
+  result.returns_cache = pressure.reached();
   result.peak_bytes = peak.bytes - result.start_bytes;
   if (peak.events == section.begin) return result;
   result.at = place_of(trace, trace.events[peak.events - 1]);

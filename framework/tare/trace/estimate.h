@@ -12,6 +12,9 @@
 
 namespace tare::plan {
 
+/// Names the marks between which a trace has one attempt at a training step.
+inline constexpr const char *kAttemptBegins = "an attempt begins", *kAttemptEnds = "it ends";
+
 /// Names the events [begin, end) of a trace.
 struct Section {
   size_t begin = 0, end = 0;  ///< indices of Trace::events
@@ -28,6 +31,9 @@ struct Estimate {
   CategoryBytes categories{};
   std::string at{};  ///< "backward, convolution_backward": phase and operator of the peak
   bool fits = true;  ///< all of the trace up to the end of the section
+  /// CUDA: whether the allocator has to return its cache in two attempts in a row, after which
+  /// adapt::Search takes smaller parts.
+  bool returns_cache = false;
 };
 
 /// Estimates the peaks of a trace. A block is in the category that note() gave it, else in a
@@ -35,8 +41,8 @@ struct Estimate {
 /// workspace.
 ///
 /// Host: bytes as requested. CUDA: the trace is played back through CudaCache, with the workspaces
-/// of cuBLAS and cublasLt (see Target) taken where the trace marks their first products; if it does
-/// not fit, the peaks are those until the refused request. A pure function.
+/// of cuBLAS and cublasLt (see Target) taken where the trace marks their products; if it does not
+/// fit, the figures are those of a card that refuses nothing. A pure function.
 [[nodiscard]] Estimate estimate(const Trace& trace, Section section, const Target& target);
 
 }  // namespace tare::plan

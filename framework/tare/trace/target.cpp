@@ -36,10 +36,7 @@ constexpr std::array kCards{
     Card{"V100-32GB", 32768_MiB, 70, 80, 2048},
 };
 
-// LibTorch's defaults (ATen/cuda/CublasHandlePool.cpp): 4096 KiB x 8, or 4096 KiB x 2 + 16 KiB x 8.
-constexpr int64_t kAmpere = 80, kHopper = 90;
-constexpr int64_t kHopperWorkspace = 32_MiB;
-constexpr int64_t kWorkspace = 8_MiB + 128_KiB;
+constexpr int64_t kAmpere = 80;
 constexpr int64_t kLinearWorkspace = 1_MiB;  // CUBLASLT_WORKSPACE_SIZE
 
 bool is_number(std::string_view text) {
@@ -89,6 +86,7 @@ Target existing(const std::string& text, std::optional<int64_t> capacity) {
           .cache = traits.planner->cache,
           .workspace_bytes = traits.planner->workspace_bytes,
           .linear_workspace_bytes = traits.planner->linear_workspace_bytes,
+          .prefers_cublaslt = traits.planner->prefers_cublaslt,
           .keeps_workspaces = traits.planner->keeps_workspaces,
           .multiprocessors = traits.planner->multiprocessors,
           .capability = traits.planner->capability,
@@ -122,7 +120,6 @@ Target parse_target(const std::string& text, std::optional<int64_t> capacity) {
   Target target{.name = text, .caches = kind == kTypeOfCards};
   if (target.caches) {
     target.capability = kAmpere;
-    target.workspace_bytes = kWorkspace;
     target.linear_workspace_bytes = kLinearWorkspace;
     target.keeps_workspaces = libtorch::kKeepsWorkspaces;
   } else {
@@ -135,9 +132,10 @@ Target parse_target(const std::string& text, std::optional<int64_t> capacity) {
     target.multiprocessors = {.count = card->multiprocessors, .threads = card->threads};
     target.capability = card->capability;
     target.computes_bfloat16 = card->capability >= kAmpere;
-    if (card->capability >= kHopper) target.workspace_bytes = kHopperWorkspace;
+    target.workspace_bytes = memory::default_workspace_bytes(target.capability);
     return target;
   }
+  if (target.caches) target.workspace_bytes = memory::default_workspace_bytes(target.capability);
   const auto bytes = parse_bytes(what);
   if (!bytes || *bytes <= 0) refuse(text);
   target.capacity_bytes = *bytes;

@@ -26,8 +26,10 @@ struct Target {
   memory::CacheSettings cache{};
   /// CUDA: what cuBLAS takes from the allocator for a matrix product.
   int64_t workspace_bytes = 0;
-  /// CUDA: what cublasLt takes from the allocator for a linear layer with a bias.
+  /// CUDA: what cublasLt takes from the allocator beside cuBLAS for a linear layer with a bias.
   int64_t linear_workspace_bytes = 0;
+  /// CUDA: whether cublasLt computes every product, also without a bias.
+  bool prefers_cublaslt = false;
   /// CUDA: whether each library keeps its workspace from the first product on, beside that of the
   /// backward; else each product takes one and gives it back.
   bool keeps_workspaces = true;

@@ -4,6 +4,7 @@
 #include <c10/util/Exception.h>
 
 #include <algorithm>
+#include <exception>
 #include <iterator>
 #include <limits>
 
@@ -55,12 +56,19 @@ LoaderOptions training_loader(const LearnerOptions& options, bool drop_last,
           .training = true};
 }
 
+/// Whether an error of a card, or of a library that works on it, is the error or caused it.
 bool is_error_of_card(const std::exception_ptr& error) {
   if (!error) return false;
   try {
     std::rethrow_exception(error);
   } catch (const c10::AcceleratorError&) {
     return true;
+  } catch (const c10::Error& e) {
+    const std::string text = e.what_without_backtrace();
+    return text.starts_with("CUDA error") || text.starts_with("cuDNN error");
+  } catch (const std::exception& e) {
+    const auto* const nested = dynamic_cast<const std::nested_exception*>(&e);
+    return nested && is_error_of_card(nested->nested_ptr());
   } catch (...) {  // only its type is asked for
     return false;
   }
