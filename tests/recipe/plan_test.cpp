@@ -183,6 +183,46 @@ TEST(PlanRecipe, LargestBatchFitsAndOneMoreDoesNot) {
   EXPECT_FALSE(plan_recipe(recipe, {.device = "host:1MiB", .advice = false}).fits());
 }
 
+// Also on a card, whose allocator reserves more than the tensors take.
+TEST(PlanRecipe, LargestBatchOfChosenBlocksIsThatOfEveryBatch) {
+  const TempDir folder;
+  RecipeOptions recipe = without_workers(folder);
+  recipe.phases.resize(1);
+  recipe.model.name = "resnet9";
+  recipe.model.options = {.width = 16, .dropout = 0.2};
+  for (const char* device : {"host:24MiB", "cuda:64MiB"}) {
+    SCOPED_TRACE(device);
+    recipe.batch = 8;
+    recipe.learner.recompute = {};
+    const int64_t kept = plan_recipe(recipe, {.device = device}).phases[0].largest_batch;
+    ASSERT_GT(kept, 8);
+    recipe.learner.recompute = {"auto"};
+    const MemoryPlan few = plan_recipe(recipe, {.device = device}).phases[0];
+    EXPECT_TRUE(few.recompute.empty());
+    EXPECT_GT(few.largest_batch, kept);
+    recipe.batch = few.largest_batch;
+    const MemoryPlan most = plan_recipe(recipe, {.device = device}).phases[0];
+    EXPECT_TRUE(most.fits);
+    EXPECT_FALSE(most.recompute.empty());
+    EXPECT_EQ(most.largest_batch, few.largest_batch);
+  }
+}
+
+TEST(PlanRecipe, WhatDoesNotFitACardIsShownWithAllThatItNeeds) {
+  const TempDir folder;
+  RecipeOptions recipe = without_workers(folder);
+  recipe.phases.resize(1);
+  const auto phase_on = [&](const char* device) {
+    return plan_recipe(recipe, {.device = device, .advice = false}).phases[0];
+  };
+  const MemoryPlan whole = phase_on("cuda:24GiB"), refused = phase_on("cuda:4MiB");
+  EXPECT_TRUE(whole.fits);
+  EXPECT_FALSE(refused.fits);
+  EXPECT_EQ(refused.peak_bytes, whole.peak_bytes);
+  EXPECT_EQ(refused.at, whole.at);
+  EXPECT_EQ(refused.categories.str(), whole.categories.str());
+}
+
 TEST(PlanRecipe, SmallerBatchesAndOptimizersAreAdvised) {
   const TempDir folder;
   const RecipePlan plan = plan_recipe(without_workers(folder));
