@@ -75,7 +75,7 @@ std::map<std::string, OptimizerOptions> parity_optimizers() {
   };
 }
 
-torch::Tensor flat(const std::vector<torch::Tensor>& parameters) {
+torch::Tensor flattened(const std::vector<torch::Tensor>& parameters) {
   std::vector<torch::Tensor> parts;
   for (const auto& parameter : parameters) parts.push_back(parameter.detach().cpu().flatten());
   return torch::cat(parts);
@@ -102,7 +102,7 @@ torch::Tensor trained_with(OptimizerOptions optimizer, const std::string& mode) 
   EXPECT_EQ(learner.fit(1).steps, kStepsOfParity);
   std::vector<torch::Tensor> parameters;
   for (const auto& parameter : learner.model().parameters()) parameters.push_back(parameter.tensor);
-  return flat(parameters);
+  return flattened(parameters);
 }
 
 torch::Tensor weights_of_text(const std::string& hexadecimal) {
@@ -148,7 +148,7 @@ TEST_P(OptimizerParity, FiftyStepsGiveWhatPyTorchGives) {
       std::set<std::string>{"sgd", "adam", "adamw", "adamw8bit", "lion", "muon"}.contains(
           optimizer.kind);
   const bool amplifies = optimizer.kind == "muon" || optimizer.kind == "adamw8bit";
-  const torch::Tensor start = flat(ParityNet()->parameters());
+  const torch::Tensor start = flattened(ParityNet()->parameters());
   for (const std::string mode : {"plain", "clip", "accumulate", "decay", "ema"}) {
     SCOPED_TRACE(mode);
     const auto text = golden.at(GetParam() + "/" + mode).get<std::string>();

@@ -69,6 +69,15 @@ TEST(SelfSupervised, EndsOnFewSamples) {
     EXPECT_THAT(tuned.out, HasSubstr(line));
 }
 
+TEST(Distillation, EndsOnFewSamples) {
+  const TempDir folder;
+  const auto taught = run_program("distil_digits", {"200"}, folder.path());
+  ASSERT_EQ(taught.status, 0) << taught.err;
+  for (const char* line :
+       {"teacher: accuracy 0.", "alone: accuracy 0.", "taught student: accuracy 0."})
+    EXPECT_THAT(taught.out, HasSubstr(line));
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Recipes, ManyTensors,
     ::testing::Values(Recipe{"siamese_digits", "5MiB"}, Recipe{"image_and_table", "1300KiB"},

@@ -13,6 +13,7 @@
 #include "tare/base/immortal.h"
 #include "tare/memory/backend.h"
 #include "tare/memory/event_log.h"
+#include "tare/memory/libtorch.h"
 #include "tare/trace/card_sum.h"
 #include "tare/trace/not_plannable.h"
 #include "tare/trace/target.h"
@@ -75,8 +76,10 @@ std::string planned_sizes(const Trace& trace) {
         add(by_cublaslt ? card.linear_workspace_bytes : card.workspace_bytes);
         continue;
       }
-      if (kept.insert({backward, false}).second) add(card.workspace_bytes);
-      if (by_cublaslt && kept.insert({backward, true}).second) add(card.linear_workspace_bytes);
+      const bool own = by_cublaslt && card.linear_workspace_bytes > 0;
+      if ((!own || libtorch::kCublasLtTakesBoth) && kept.insert({backward, false}).second)
+        add(card.workspace_bytes);
+      if (own && kept.insert({backward, true}).second) add(card.linear_workspace_bytes);
     }
     if (i < trace.events.size()) add(trace.events[i].bytes);
   }

@@ -51,6 +51,8 @@ inline constexpr bool kOneHotFindsBoth = TORCH_VERSION_MINOR >= 15;
 /// Whether cuBLAS and cublasLt keep a workspace for each thread from the first product on. From
 /// 2.15 on each product takes one and gives it back, unless TORCH_CUBLAS_WORKSPACE_CACHE is 1.
 inline constexpr bool kKeepsWorkspaces = TORCH_VERSION_MINOR < 15;
+/// Whether cublasLt, where it keeps a workspace of its own, takes that of cuBLAS too.
+inline constexpr bool kCublasLtTakesBoth = TORCH_VERSION_MINOR < 15;
 /// Whether the libraries keep their workspaces in this process. A program that calls it links
 /// LibTorch's CUDA library.
 inline bool keeps_workspaces() {

@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "tare/memory/libtorch.h"
 #include "tare/memory/phase.h"
 #include "tare/trace/card_sum.h"
 #include "tare/trace/cuda_cache.h"
@@ -138,8 +139,9 @@ class Player {
     const bool by_cublaslt = product.has_bias || target_.prefers_cublaslt;
     if (target_.keeps_workspaces) {
       const int64_t block = product.backward ? kWorkspaceBackward : kWorkspace;
-      return keep(block, target_.workspace_bytes) &&
-             (!by_cublaslt || keep(block + 1, target_.linear_workspace_bytes));
+      const bool own = by_cublaslt && target_.linear_workspace_bytes > 0;
+      return ((own && !libtorch::kCublasLtTakesBoth) || keep(block, target_.workspace_bytes)) &&
+             (!own || keep(block + 1, target_.linear_workspace_bytes));
     }
     const int64_t bytes = by_cublaslt ? target_.linear_workspace_bytes : target_.workspace_bytes;
     if (bytes == 0) return true;
