@@ -316,7 +316,7 @@ TEST_F(CardMistakes, ACardThatIsLostInAStepIsOneErrorAndLeavesTheCheckpoint) {
   EXPECT_TRUE(fs::exists(path("runs/card/autosave-0/manifest.json")));
   for (const char* kernels : {"3001", "3002", "3003", "3005", "3008", "3013"}) {
     const Variables lost(Environment{{"STAND_IN_LOSE", kernels}});
-    EXPECT_EQ(count_of(tare(words).err, "error: "), 1U) << kernels;
+    EXPECT_EQ(count_of(tare(words).err, "[tare] error: "), 1U) << kernels;
   }
   const Variables gone(shared({}));
   auto again = words;

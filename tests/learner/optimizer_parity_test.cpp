@@ -23,7 +23,7 @@ constexpr int64_t kStepsOfParity = 50, kBatchOfParity = 16, kInputs = 5, kHidden
 constexpr double kOfRounding = 1e-6;
 // One bit of a gradient may change a code of adamw8bit, or a product of Muon in bfloat16: such a
 // difference is a share of how far the weights have moved.
-constexpr double kShareOfMovement = 0.05;
+constexpr double kShareOfMovement = 0.1;
 
 /// The float32 numbers in [-1, 1] that tests/golden/optimizers.py has.
 torch::Tensor whole_numbers(int64_t count, int64_t factor, int64_t start) {

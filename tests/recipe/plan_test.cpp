@@ -190,7 +190,7 @@ TEST(PlanRecipe, LargestBatchOfChosenBlocksIsThatOfEveryBatch) {
   recipe.phases.resize(1);
   recipe.model.name = "resnet9";
   recipe.model.options = {.width = 16, .dropout = 0.2};
-  for (const char* device : {"host:24MiB", "cuda:64MiB"}) {
+  for (const char* device : {"host:24MiB", "cuda:32MiB"}) {
     SCOPED_TRACE(device);
     recipe.batch = 8;
     recipe.learner.recompute = {};

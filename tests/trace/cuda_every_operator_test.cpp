@@ -70,8 +70,9 @@ std::string planned_sizes(const Trace& trace) {
       add(semaphores);
     }
     for (; product < trace.products.size() && trace.products[product].event == i; ++product) {
-      const auto [event, has_bias, backward] = trace.products[product];
-      const bool by_cublaslt = has_bias || card.prefers_cublaslt;
+      const auto [event, by, backward] = trace.products[product];
+      const bool by_cublaslt =
+          by == ProductBy::cublaslt || (by == ProductBy::either && card.prefers_cublaslt);
       if (!card.keeps_workspaces) {
         add(by_cublaslt ? card.linear_workspace_bytes : card.workspace_bytes);
         continue;

@@ -136,7 +136,8 @@ class Player {
 
   /// Takes the workspaces of a product, which a library keeps for each thread, or gives back.
   bool multiply(const CardProduct& product) {
-    const bool by_cublaslt = product.has_bias || target_.prefers_cublaslt;
+    const bool by_cublaslt = product.by == ProductBy::cublaslt ||
+                             (product.by == ProductBy::either && target_.prefers_cublaslt);
     if (target_.keeps_workspaces) {
       const int64_t block = product.backward ? kWorkspaceBackward : kWorkspace;
       const bool own = by_cublaslt && target_.linear_workspace_bytes > 0;

@@ -31,11 +31,11 @@ c10::DataPtr copied(const Tensor& matrix) {
 }
 
 /// Holds what is held while a * b is computed.
-void multiply(const Tensor& a, const Tensor& b, bool has_bias = false) {
+void multiply(const Tensor& a, const Tensor& b, ProductBy by = ProductBy::either) {
   if (a.numel() == 0 || b.numel() == 0) return;
   // The transposed product is computed, so b comes first.
   const c10::DataPtr second = copied(b), first = copied(a);
-  note_product(has_bias);
+  note_product(by);
 }
 
 /// A card adds a bias within the product, by cublasLt.
@@ -50,7 +50,7 @@ void product(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* sta
   const Tensor a = operands[First].toTensor(), b = operands[First + 1].toTensor();
   const bool has_bias = First == 1 && adds_bias(operands[0].toTensor(), b);
   op.redispatchBoxed(keys, stack);
-  multiply(a, b, has_bias);
+  multiply(a, b, has_bias ? ProductBy::cublaslt : ProductBy::either);
 }
 
 /// Computes the product of a matrix and a vector. A card copies a vector that is one number.
@@ -60,7 +60,7 @@ void vector_product(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Sta
   op.redispatchBoxed(keys, stack);
   const bool copies = for_card() && matrix.numel() != 0 && vector.stride(0) == 0;
   const c10::DataPtr copy = hold(copies ? bytes_of(vector.numel(), vector.scalar_type()) : 0);
-  note_product();
+  note_product(ProductBy::cublas);
 }
 
 // MKL's batched gemm knows batches whose matrices are contiguous or transposed; small ones are
@@ -92,7 +92,7 @@ void multiply_on_card(const Tensor& a, const Tensor& b, const Tensor& result) {
   };
   const c10::DataPtr first = by_column ? copied_to(a, rows, inner) : copied_to(b, columns, inner);
   const c10::DataPtr second = by_column ? copied_to(b, inner, columns) : copied_to(a, inner, rows);
-  note_product();
+  note_product(ProductBy::either);
 }
 
 template <size_t First>

@@ -140,7 +140,7 @@ void of_all(const c10::OperatorHandle& op, c10::DispatchKeySet, Stack* stack) {
 
 Tensor dot(const Tensor& self, const Tensor&) {
   Tensor result = fresh({}, self);
-  note_product();
+  note_product(ProductBy::cublas);
   return result;
 }
 

@@ -135,12 +135,12 @@ void meta_mark(std::string name) {
   if (s.open) s.trace.marks.push_back({std::move(name), s.trace.events.size()});
 }
 
-void note_product(bool has_bias) {
+void note_product(ProductBy by) {
   RecordingState& s = state();
   const std::lock_guard lock(s.mutex);
   if (!s.open || s.capability == 0) return;
   s.trace.products.push_back({.event = s.trace.events.size(),
-                              .has_bias = has_bias,
+                              .by = by,
                               .backward = torch::autograd::get_current_node() != nullptr});
 }
 

@@ -27,8 +27,8 @@ class Recording {
 void meta_mark(std::string name);
 void meta_note(const Ledger& ledger);
 
-/// Adds a product of matrices at this moment to a recording of a card.
-void note_product(bool has_bias = false);
+/// Adds a product at this moment to a recording of a card.
+void note_product(ProductBy by);
 
 /// Adds a sum at this moment to a recording of a card.
 void note_sum(CardSum sum);

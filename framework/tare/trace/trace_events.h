@@ -41,10 +41,17 @@ struct Mark {
   size_t event = 0;    ///< how many events had happened
 };
 
-/// Describes a product of matrices on a card, for which a library takes a workspace.
+/// Names the library that computes a product on a card.
+enum class ProductBy {
+  cublas,    ///< of a matrix and a vector, and of vectors
+  cublaslt,  ///< with a bias
+  either     ///< cublasLt where the process prefers it, else cuBLAS
+};
+
+/// Describes a product on a card, for which a library takes a workspace.
 struct CardProduct {
-  size_t event = 0;       ///< how many events had happened
-  bool has_bias = false;  ///< cublasLt computes it, else cuBLAS
+  size_t event = 0;  ///< how many events had happened
+  ProductBy by = ProductBy::either;
   bool backward = false;  ///< a card's backward runs on a thread with library handles of its own
 };
 
