@@ -1,8 +1,9 @@
 // Distillation after Hinton et al., "Distilling the Knowledge in a Neural Network", 2015: a small
-// model learns from the outputs of a large one, softened by a temperature, and from the labels. The
-// outputs are computed once, and the memory of the teacher is back before the student trains.
+// model learns what a large one says of pictures, softened by a temperature, and sees no label. The
+// teacher speaks once, and its memory is back before the student trains.
 //
-// Run: build/bin/distil_digits [SAMPLES]     Expect: see recipes/README.md.
+// Run: build/bin/distil_digits [SAMPLES]     Expect: 99 % with labels and 98.8 % without, of a
+// teacher with 99.9 %.
 #include <tare/runtime/exit_code.h>
 #include <tare/tare.h>
 #include <torch/nn.h>
@@ -14,7 +15,7 @@ namespace {
 
 using namespace tare;
 
-constexpr double kTemperature = 4, kShareOfTeacher = 0.9;
+constexpr double kTemperature = 2;
 
 LearnerOptions options_for(const std::string& name) {
   return {.metrics = {"accuracy"},
@@ -28,17 +29,13 @@ Model model_of(const std::string& family, int64_t width) {
   return models::make(family, {.classes = 10, .sample_shape = {1, 16, 16}, .width = width});
 }
 
-/// The loss of a student: of its outputs to the teacher's, whose gradient has the size of the other
-/// one's by the square of the temperature, and to the labels.
+/// Returns the loss of the student's outputs to those of the teacher. The square of the temperature
+/// keeps the size of its gradient.
 StepResult distilled_step(Model& student, const Batch& batch) {
-  namespace F = torch::nn::functional;
   const at::Tensor outputs = student.forward(batch.input("picture"));
-  const at::Tensor soft = torch::softmax(batch.input("teacher") / kTemperature, 1);
-  const at::Tensor to_teacher = F::cross_entropy(outputs / kTemperature, soft);
-  const at::Tensor to_label = F::cross_entropy(outputs, batch.target());
-  return {.loss = kShareOfTeacher * kTemperature * kTemperature * to_teacher +
-                  (1 - kShareOfTeacher) * to_label,
-          .outputs = outputs};
+  const at::Tensor wanted = torch::softmax(batch.input("teacher") / kTemperature, 1);
+  const at::Tensor loss = torch::nn::functional::cross_entropy(outputs / kTemperature, wanted);
+  return {.loss = kTemperature * kTemperature * loss, .outputs = outputs};
 }
 
 /// Returns the samples with what the teacher says of each.
@@ -70,10 +67,10 @@ int main(int argc, char** argv) try {
                       .valid = taught_by(teacher, digits, Split::valid)};
   teacher.destroy();
 
-  std::cout << "student alone: accuracy " << trained(digits, options_for("alone")) << '\n';
+  std::cout << "student with labels: accuracy " << trained(digits, options_for("alone")) << '\n';
   LearnerOptions options = options_for("taught");
   options.task.step = distilled_step;
-  std::cout << "taught student: accuracy " << trained(taught, std::move(options)) << '\n';
+  std::cout << "student of the teacher: accuracy " << trained(taught, std::move(options)) << '\n';
 } catch (...) {
   return tare::report_error(std::current_exception());
 }
