@@ -15,6 +15,7 @@
 #include "tare/base/io.h"
 #include "tare/config/field.h"
 #include "tare/data/datasets.h"
+#include "tare/inference/inspect.h"
 #include "tare/inference/predictor.h"
 #include "tare/learner/learner.h"
 #include "tare/model/registry.h"
@@ -293,6 +294,7 @@ TEST_F(TableRecipe, LearnsTwoClassesWithOneOutput) {
               right / static_cast<double>(counts[0][1] + counts[1][1]), 1e-12);
   EXPECT_NEAR(report.valid->metrics[3].value,
               right / static_cast<double>(counts[1][0] + counts[1][1]), 1e-12);
+  EXPECT_THAT(inspect(report.exported->path).text, HasSubstr("2 (large, small)"));
   Predictor predictor(report.exported->path);
   io::write_atomically(folder_ / "new.csv", "district,area\nd1,100\nd1,25\n");
   const RowCoding& coding = *predictor.manifest().rows;
