@@ -33,10 +33,15 @@ TEST(SweepCommand, PlansRunsAndPrintsTheMemory) {
   EXPECT_EQ(plan.status, 0) << plan.err;
   EXPECT_THAT(plan.out, HasSubstr("tiny: 4 runs, 2 at a time"));
   EXPECT_THAT(plan.out, HasSubstr("tiny3_p0l0-01_mw8  round 2  planned "));
+  const char* const legend =
+      "names of runs: tiny and a number, then p0l (phases.0.lr), mw (model.width), each with its "
+      "value\n";
+  EXPECT_THAT(plan.out, HasSubstr(legend));
   EXPECT_FALSE(fs::exists(sweep.folder / "runs"));
   const auto run = sweep.tare({"run", "sweep.yaml"});
   EXPECT_EQ(run.status, 0) << run.err << run.out;
   EXPECT_THAT(run.out, HasSubstr("tiny: 4 complete, 0 failed, 0 waiting; 4 started"));
+  EXPECT_THAT(run.out, HasSubstr(legend));
   EXPECT_THAT(sweep.data(), HasSubstr("\n3,tiny3_p0l0-01_mw8,COMPLETE,0.01,8,"));
   EXPECT_TRUE(fs::exists(sweep.folder / "runs/tiny/tiny3_p0l0-01_mw8/report.json"));
   EXPECT_THAT(sweep.tare({"run", "sweep.yaml"}).out, HasSubstr("; 0 started"));

@@ -82,11 +82,108 @@ TEST_F(TableCommands, CheckATable) {
   EXPECT_EQ(page["problem_count"], 2);
   EXPECT_EQ(page["problems"][0]["line"], 3);
   EXPECT_EQ(page["columns"][0]["name"], "a");
+  EXPECT_FALSE(page["columns"][0]["target"]);
   const auto folder = tare({"data", "check", ".", "--target", "b"});
   EXPECT_EQ(folder.status, 2);
   EXPECT_THAT(folder.err, HasSubstr("--target is for the file of a table"));
   const auto make = tare({"data", "make", "generated_digits", "--target", "b"});
   EXPECT_THAT(make.err, HasSubstr("--target is an option of tare data check"));
+}
+
+TEST_F(TableCommands, CheckATableByTheOptionsOfItsDataSet) {
+  write("bad.csv", "id|n|y\n1|1.5|a\n2|-|b\n3|2.5|a\n");
+  const auto plain = tare({"data", "check", "bad.csv"});
+  EXPECT_THAT(plain.out, HasSubstr("has one column only, 'id|n|y'"));
+  const auto good = tare({"data", "check", "bad.csv", "target=y", "separator=\"|\"", "omit=[id]",
+                          "data.missing_values=['-']", "--json"});
+  ASSERT_EQ(good.status, 0) << good.err << good.out;
+  const auto page = nlohmann::json::parse(good.out);
+  ASSERT_EQ(page["columns"].size(), 2U);
+  EXPECT_EQ(page["columns"][0]["kind"], "number");
+  EXPECT_EQ(page["columns"][0]["missing"], 1);
+  EXPECT_EQ(page["columns"][1]["name"], "y");
+  EXPECT_EQ(page["columns"][1]["kind"], "class");
+  EXPECT_EQ(page["columns"][1]["target"], true);
+  EXPECT_THAT(tare({"data", "check", "bad.csv", "folder=x"}).err,
+              HasSubstr("folder is not taken by the data set csv"));
+  EXPECT_THAT(tare({"data", "check", "bad.csv", "file=t.csv"}).err,
+              HasSubstr("file is the one that the command names"));
+  EXPECT_THAT(
+      tare({"data", "check", ".", "target=y"}).err,
+      HasSubstr("'target=y' is for the file of a table or for a recipe, and '.' is neither"));
+  EXPECT_THAT(tare({"data", "make", "generated_digits", "count=3"}).err,
+              HasSubstr("'count=3' is one argument too many"));
+}
+
+TEST_F(TableCommands, CheckTheDataOfARecipe) {
+  const auto good = tare({"data", "check", "r.yaml"});
+  EXPECT_EQ(good.status, 0) << good.err;
+  EXPECT_THAT(good.out, HasSubstr("class, target"));
+  EXPECT_THAT(good.out, HasSubstr("60 rows; 2 classes: large, small"));
+  std::string text = "size;colour;kind\n";
+  for (int i = 0; i < 1200; ++i) text += std::to_string(i) + ";red\n";
+  for (int i = 0; i < 2; ++i) text += "1;red;k" + std::to_string(i) + '\n';
+  write("bad.csv", text);
+  const auto bad = tare({"data", "check", "r.yaml", "data.file=bad.csv"});
+  EXPECT_EQ(bad.status, 2);
+  EXPECT_THAT(bad.out, HasSubstr("error: line 1001 has 2 fields, and the head has 3\n"));
+  EXPECT_THAT(bad.out, Not(HasSubstr("error: line 1002 ")));
+  EXPECT_THAT(bad.out, HasSubstr("error: the first 1,000 of 1,200 are listed\n"));
+  EXPECT_THAT(bad.out, HasSubstr("1,200 errors"));
+  EXPECT_THAT(tare({"data", "check", "r.yaml", "--target", "kind"}).err,
+              HasSubstr("'r.yaml' is a recipe: give data.target=COLUMN"));
+}
+
+TEST_F(TableCommands, WarnOfTextsThatTheTrainingDidNotHave) {
+  ASSERT_EQ(tare({"run", "r.yaml", "phases.0.epochs=1"}).status, 0);
+  write("new.csv", "colour,size\nred,9\ngreen,1\nblue,0\npink,2\n");
+  const auto predicted = tare({"predict", "runs/t", "new.csv"});
+  EXPECT_EQ(predicted.status, 0) << predicted.err;
+  EXPECT_THAT(
+      predicted.err,
+      HasSubstr("new.csv: the column 'colour' has 2 fields with a text that the training did "
+                "not have, such as 'green': the model takes each as unknown"));
+  write("new.csv", "colour;size\nred;\nblue;1,5\nblue;2024-01-31\n");
+  const auto refused = tare({"predict", "runs/t", "new.csv"});
+  EXPECT_THAT(refused.err, Not(HasSubstr("the training did not have")));
+  EXPECT_THAT(
+      refused.err,
+      HasSubstr("line 3: has '1,5' in the column 'size', which is of numbers: a number has a "
+                "decimal point and no comma"));
+  EXPECT_THAT(refused.err, HasSubstr("line 4: has '2024-01-31' in the column 'size', which is of "
+                                     "numbers: it looks like a date"));
+}
+
+TEST_F(TableCommands, RefuseTopForAModelOfValues) {
+  const auto run = tare({"run", "r.yaml", "data.target=size", "data.numbers=[size]", "loss=mse",
+                         "metrics=[mae]", "data.file=s.csv", "phases.0.epochs=1"});
+  EXPECT_THAT(run.err, HasSubstr("data.file is not there"));
+  std::string text = "size;colour;kind\n";
+  for (int i = 0; i < 60; ++i)
+    text += std::to_string(i) + (i % 2 == 0 ? ";red;small\n" : ";blue;large\n");
+  write("s.csv", text);
+  ASSERT_EQ(tare({"run", "r.yaml", "data.target=size", "data.numbers=[size]", "loss=mse",
+                  "metrics=[mae]", "data.file=s.csv", "phases.0.epochs=1"})
+                .status,
+            0);
+  const auto top = tare({"predict", "runs/t", "s.csv", "--top", "2"});
+  EXPECT_EQ(top.status, 2);
+  EXPECT_EQ(top.out, "");
+  EXPECT_THAT(top.err, HasSubstr("--top is for a model of classes, and the outputs of this one are "
+                                 "values: omit it"));
+  EXPECT_EQ(tare({"predict", "runs/t", "s.csv"}).status, 0);
+}
+
+TEST_F(TableCommands, NameTheRecipeInTheFolderOfARun) {
+  ASSERT_EQ(tare({"run", "r.yaml", "phases.0.epochs=1"}).status, 0);
+  const auto folder = tare({"run", "runs/t", "--resume"});
+  EXPECT_EQ(folder.status, 2);
+  EXPECT_THAT(
+      folder.err,
+      HasSubstr("'runs/t' is a folder: name the file of a recipe, here runs/t/recipe.yaml; "
+                "`tare run runs/t/recipe.yaml --resume` continues an unfinished run of it"));
+  EXPECT_THAT(tare({"validate", "runs"}).err,
+              HasSubstr("'runs' is a folder: name the file of a recipe"));
 }
 
 TEST_F(TableCommands, RefuseBadTablesBeforeTheRun) {

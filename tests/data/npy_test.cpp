@@ -3,8 +3,11 @@
 
 #include <ATen/ops/arange.h>
 #include <ATen/ops/equal.h>
+#include <ATen/ops/stack.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <cmath>
 
 #include "support/npy_file.h"
 #include "support/temp_dir.h"
@@ -90,6 +93,65 @@ TEST(Npy, IsADataSetOfInputsAndTargets) {
   } catch (const ConfigError& error) {
     EXPECT_THAT(error.what(), HasSubstr("labels has 7 targets for 20 samples"));
   }
+}
+
+TEST(Npy, NamesTheSampleOfABadNumberOrLabel) {
+  const TempDir folder;
+  const at::Tensor inputs = at::arange(40).to(at::kFloat).view({20, 2});
+  const auto refusal = [&](const at::Tensor& x, const at::Tensor& y) -> std::string {
+    write_npy(folder / "x.npy", x);
+    write_npy(folder / "y.npy", y);
+    try {
+      (void)datasets::make({.name = "npy",
+                            .labels = (folder / "y.npy").string(),
+                            .file = (folder / "x.npy").string()});
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "accepted";
+  };
+  const at::Tensor labels = at::arange(20).remainder(2);
+  const at::Tensor negative = labels.clone();
+  negative[7] = -1;
+  EXPECT_THAT(refusal(inputs, negative),
+              HasSubstr("y.npy: sample 7 (from 0): has the label -1: labels count the classes from "
+                        "0, and -100 is"));
+  const at::Tensor ignored = labels.clone();
+  ignored[7] = -100;
+  EXPECT_EQ(refusal(inputs, ignored), "accepted");
+  const at::Tensor hole = inputs.clone();
+  hole[13][1] = NAN;
+  EXPECT_THAT(refusal(hole, labels), HasSubstr("x.npy: sample 13 (from 0): has NaN"));
+  const at::Tensor values = at::arange(20).to(at::kFloat);
+  values[19] = NAN;
+  EXPECT_THAT(refusal(inputs, values), HasSubstr("y.npy: sample 19 (from 0): has NaN"));
+  const at::Tensor large = at::arange(20).to(at::kDouble);
+  large[2] = 1e39;
+  EXPECT_THAT(refusal(inputs, large),
+              HasSubstr("y.npy: sample 2 (from 0): has a number that float32 does not hold"));
+}
+
+TEST(Npy, RefusesTargetsWhoseSpreadFloat32Loses) {
+  const TempDir folder;
+  write_npy(folder / "x.npy", at::arange(40).to(at::kFloat).view({20, 2}));
+  const auto refusal = [&](const at::Tensor& y) -> std::string {
+    write_npy(folder / "y.npy", y);
+    try {
+      (void)datasets::make({.name = "npy",
+                            .labels = (folder / "y.npy").string(),
+                            .file = (folder / "x.npy").string()});
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "accepted";
+  };
+  const at::Tensor small = at::arange(20).to(at::kDouble).mul(0.25);
+  EXPECT_EQ(refusal(small), "accepted");
+  EXPECT_THAT(
+      refusal(small.add(1e9)),
+      HasSubstr("labels has numbers from 1000000000 to 1000000004.75 with a deviation of "));
+  const at::Tensor two = at::stack({small, small.add(1e9)}, 1);
+  EXPECT_THAT(refusal(two), HasSubstr("labels column 1 has numbers from 1000000000 to"));
 }
 
 }  // namespace

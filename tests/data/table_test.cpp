@@ -16,8 +16,10 @@
 #include "tare/data/row_source.h"
 #include "tare/data/table_check.h"
 #include "tare/data/table_columns.h"
+#include "tare/transform/number_hint.h"
 #include "tare/transform/row_coding.h"
 #include "tare/transform/table_text.h"
+#include "tare/transform/unknown_texts.h"
 
 namespace tare::testing {
 namespace {
@@ -243,8 +245,11 @@ TEST_F(Tables, WithMistakesAreRefused) {
   EXPECT_THAT(refusal("x,z,y\n1,,a\n2,,b\n"), HasSubstr("column 'z' has no value: add it to omit"));
   std::string mixed = "x,y\n";
   for (int i = 0; i < 20; ++i) mixed += std::to_string(i) + ",a\n";
-  EXPECT_THAT(refusal(mixed + "oops,b\nno,b\n"),
-              HasSubstr("line 22: column 'x' has 'oops' in a column with 20 numbers"));
+  EXPECT_THAT(
+      refusal(mixed + "oops,b\nno,b\n"),
+      HasSubstr("line 22: column 'x' has 'oops' in a column with 20 numbers: mend the field, "
+                "add its text to missing_values, or the column to categories; 1 more "
+                "problem"));
   EXPECT_THAT(
       refusal("x,y\n1\n2\n"),
       HasSubstr("line 2: has 1 field, and the head has 2; 1 more problem: `tare data check"));
@@ -277,6 +282,128 @@ TEST_F(Tables, HaveAnotherIdentityWhereACategoryHasAnotherText) {
   std::ranges::replace(other, 'a', 'A');
   EXPECT_EQ(content(text), content(text));
   EXPECT_NE(content(text), content(other));
+}
+
+TEST_F(Tables, WhoseTargetLosesItsSpreadInFloat32AreRefused) {
+  const auto table = [](const std::string& start, const std::string& end) {
+    std::string text = "x,y\n";
+    for (int i = 0; i < 30; ++i)
+      text += std::to_string(i) + ',' + start + std::to_string(i % 10) + end + '\n';
+    return text;
+  };
+  EXPECT_THAT(
+      refusal(table("100000000", ".25")),
+      HasSubstr("column 'y' has numbers from 1000000000.25 to 1000000009.25 with a deviation "
+                "of 2.87228"));
+  EXPECT_THAT(
+      refusal(table("100000000", ".25")),
+      HasSubstr("float32 holds such numbers in steps of 64 only: subtract a constant such as "
+                "1000000000 from all of them"));
+  EXPECT_EQ(refusal(table("1000", ".25")), "accepted");
+  EXPECT_EQ(refusal("x,y\n1,1000000000.25\n2,1000000000.25\n3,1000000000.25\n"), "accepted")
+      << "equal numbers have no spread";
+  const TableCheck check = check_table(write("t.csv", table("100000000", ".25")), "y");
+  EXPECT_EQ(check.problems.count, 1);
+}
+
+TEST_F(Tables, OfOneClassAreRefused) {
+  EXPECT_THAT(
+      refusal("x,y\n1,a\n2,a\n"),
+      HasSubstr("column 'y' has one class only, 'a', from which a model learns nothing: add "
+                "rows of another class, or choose another target"));
+}
+
+TEST_F(Tables, WithCommasOrDatesForNumbersSayWhatIsAllowed) {
+  EXPECT_THAT(
+      refusal("x;y\n1,5;a\n2;b\n3,25;b\n"),
+      HasSubstr("line 2: column 'x' has '1,5' and 1 more field with a comma: write numbers "
+                "with a decimal point and without commas, or add the column to categories"));
+  EXPECT_EQ(refusal("x;y\n1,5;a\n2;b\n3,25;b\n", {.categories = {"x"}}), "accepted");
+  EXPECT_THAT(refusal("x;y\n1,5;a\n2;b\n", {.numbers = {"x"}}),
+              HasSubstr("'1,5', which is no finite number: a number has a decimal point and no "
+                        "comma, such as 1234.5"));
+  EXPECT_THAT(refusal("x,y\n2024-01-31,a\n2,b\n", {.numbers = {"x"}}),
+              HasSubstr("'2024-01-31', which is no finite number: it looks like a date"));
+  const TableCheck dates = check_table(write("t.csv", "x,y\n2024-01-31,a\n2024-02-29,b\n"), "y");
+  ASSERT_EQ(dates.warnings.count, 1);
+  EXPECT_THAT(
+      text_of(dates.warnings.list[0]),
+      HasSubstr("line 2, column 'x' has '2024-01-31' and 1 more field that look like dates"));
+}
+
+TEST(Fields, LookLikeDatesAndNumbersWithCommas) {
+  for (const char* date : {"2024-01-31", "31.01.2024", "1/31/24", "2024-01-31 12:00:00",
+                           "2024-01-31T12:00:00Z", "2024/1/3"})
+    EXPECT_EQ(number_like(date), NumberLike::date) << date;
+  for (const char* number : {"1,5", "-1.234,5", "0,001", "1,000"})
+    EXPECT_EQ(number_like(number), NumberLike::comma) << number;
+  for (const char* other : {"", "abc", "1,", ",5", "a,b", "1-2", "12:30", "1.2.3.4"})
+    EXPECT_EQ(number_like(other), NumberLike::none) << other;
+}
+
+TEST_F(Tables, ThatAreNoneAreRefusedInOneLine) {
+  const auto message = [&](const std::string& text) -> std::string {
+    try {
+      (void)read_table(write("t.csv", text));
+    } catch (const FormatError& error) {
+      return error.what();
+    }
+    return "accepted";
+  };
+  EXPECT_THAT(message("\x89PNG\r\n\x1a\n"), HasSubstr("t.csv: the file: is a PNG picture: the data "
+                                                      "sets image_folder and image_list read"));
+  EXPECT_THAT(message("PK\x03\x04 and more"),
+              HasSubstr("is a ZIP file, such as a workbook of Excel"));
+  EXPECT_THAT(message(std::string("\xFF\xFE"
+                                  "a\0,\0b\0",
+                                  8)),
+              HasSubstr("is UTF-16: save it as"));
+  EXPECT_THAT(message(std::string("a\0,\0b\0\n\0", 8)), HasSubstr("holds a zero byte"));
+  EXPECT_THAT(message("a,b\r1,2\r"), HasSubstr("ends its lines with \\r alone"));
+  EXPECT_EQ(message("\xEF\xBB\xBF"
+                    "a,b\r\n1,2\r\n"),
+            "accepted");
+  EXPECT_THAT(
+      refusal("a|y\n1|x\n2|z\n"),
+      HasSubstr("t.csv: the table: has one column only, 'a|y': a table has the target and at "
+                "least one more column"));
+  EXPECT_EQ(check_table(write("t.csv", "a\n1\n2\n"), "").warnings.count, 1);
+}
+
+TEST_F(Tables, AreCheckedByTheOptionsOfTheirDataSet) {
+  std::string text = "id;n;y\n";
+  for (int i = 0; i < 30; ++i)
+    text += std::to_string(i) + ';' + (i % 10 == 3 ? "-" : std::to_string(i)) + ';' +
+            std::to_string(i % 2) + '\n';
+  const auto train = write("train.csv", text),
+             valid = write("valid.csv", "id;n;y\n1;oops;0\n2;no;1\n");
+  const TableCheck check = check_table(DataOptions{.name = "csv",
+                                                   .file = train.string(),
+                                                   .target = "y",
+                                                   .omit = {"id"},
+                                                   .missing_values = {"-"},
+                                                   .valid_files = {valid.string()}});
+  ASSERT_EQ(check.columns.size(), 1U) << "the column n cannot be read, and id is omitted";
+  EXPECT_EQ(check.columns[0].name, "y");
+  EXPECT_TRUE(check.columns[0].target);
+  EXPECT_EQ(check.columns[0].kind, "class");
+  ASSERT_EQ(check.problems.count, 2) << "each bad row of the column";
+  for (size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(check.problems.list[i].path, valid.string());
+    EXPECT_EQ(check.problems.list[i].line, static_cast<int64_t>(2 + i));
+  }
+  EXPECT_EQ(check.rows, 32);
+}
+
+TEST_F(Tables, CountTheTextsThatTheTrainingDidNotHave) {
+  const std::string text = "n,c,y\n1,b,no\n3,a,yes\n5,b,yes\n";
+  const RowCoding coding = *row_coding_of(*splits(text, text).train);
+  const TableText table = read_table(write("new.csv", "n,c\n1,q\n2,\n3,a\n4,r\n"));
+  const auto unknown = unknown_texts(coding, table);
+  ASSERT_EQ(unknown.size(), 1U);
+  EXPECT_EQ(unknown[0].column, "c");
+  EXPECT_EQ(unknown[0].fields, 2);
+  EXPECT_EQ(unknown[0].first, "q");
 }
 
 }  // namespace

@@ -189,6 +189,22 @@ TEST(Export, RefusesLabelsThatAreNotAsManyAsTheOutputs) {
   own.export_to(folder / "own.tare", {.labels = {"a", "b", "c"}});
 }
 
+TEST(Export, TakesTwoLabelsForOneOutputOfBce) {
+  const TempDir folder;
+  const DatasetPtr data = shades(8, {});
+  LearnerOptions options = quiet(folder);
+  options.loss = "bce_with_logits";
+  Learner learner(models::make("convnet", {.classes = 1, .sample_shape = {1, 8, 8}, .width = 4}),
+                  both(transformed(data, {})), options);
+  learner.fit(1);
+  learner.export_to(folder / "net.tare", {.labels = {"dark", "bright"}});
+  Predictor predictor(folder / "net.tare");
+  const auto both_classes = predictor.classes(predictor.predict(torch::zeros({1, 1, 8, 8})), 2);
+  ASSERT_EQ(both_classes.size(), 2U);
+  EXPECT_NEAR(both_classes[0].probability + both_classes[1].probability, 1, 1e-6);
+  EXPECT_NE(both_classes[0].label, both_classes[1].label);
+}
+
 TEST(Export, WithoutDataAModelOfSeveralInputsIsRefused) {
   const TempDir folder;
   Learner learner(models::make("lstm"), {}, quiet(folder));

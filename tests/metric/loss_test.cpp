@@ -262,6 +262,22 @@ TEST(Loss, UnknownNameNamesTheNearest) {
   EXPECT_THROW((void)resolve(LossFunction{}), ConfigError);
 }
 
+TEST(Loss, BceTakesTheLabelsOfTwoClassesWithOneOutput) {
+  const at::Tensor score = at::tensor({2.F, -1.F, 0.5F}).view({3, 1});
+  const at::Tensor label = at::tensor({1, 0, 0}, at::kLong);
+  const at::Tensor number = label.to(at::kFloat).unsqueeze(1);
+  for (const double weight : {1., 3.}) {
+    const ResolvedLoss loss =
+        resolve(Loss("bce_with_logits", BceOptions{.positive_weight = weight}));
+    EXPECT_NO_THROW(check_batch(loss, score, label));
+    EXPECT_EQ(loss.mean(score, label).item<float>(), loss.mean(score, number).item<float>());
+    EXPECT_TRUE(at::equal(loss.per_sample(score, label), loss.per_sample(score, number)));
+  }
+  const ResolvedLoss loss = resolve("bce_with_logits");
+  EXPECT_THROW(check_batch(loss, score, at::tensor({1, 2, 0}, at::kLong)), ConfigError);
+  EXPECT_THROW(check_batch(loss, score.expand({3, 2}), label), ShapeError);
+}
+
 TEST(CheckBatch, AcceptsWhatTheLossTakes) {
   EXPECT_NO_THROW(check_batch(resolve("cross_entropy"), kLogits, labels({0, 2})));
   EXPECT_NO_THROW(check_batch(resolve("cross_entropy"), kLogits, labels({-100, 2})));

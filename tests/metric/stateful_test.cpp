@@ -115,6 +115,29 @@ TEST(MetricOptions, AThresholdTakesSeveralLabelsInPlaceOfClasses) {
   EXPECT_THROW((void)fed_once(accuracy, logits, class_labels({0, 1})), ShapeError);
 }
 
+TEST(OneScore, ForTwoClassesIsCountedAsTheSecondClass) {
+  const at::Tensor score = at::tensor({2.F, 1.F, -1.F, 0.5F, -3.F}).view({5, 1});
+  const at::Tensor label = at::tensor({1, 0, 1, 1, 0}, at::kLong);
+  const auto value = [&](const Metric& metric) {
+    MetricState state(metric);
+    state.update(score.narrow(0, 0, 3), label.narrow(0, 0, 3));
+    state.update(score.narrow(0, 3, 2), label.narrow(0, 3, 2));
+    return state.value();
+  };
+  // Of the class 1 two of three predictions are right, and two of three samples are found.
+  EXPECT_NEAR(value("precision"), 2. / 3, 1e-12);
+  EXPECT_NEAR(value("recall"), 2. / 3, 1e-12);
+  EXPECT_NEAR(value("f1"), 2. / 3, 1e-12);
+  EXPECT_NEAR(value("iou"), 0.5, 1e-12);
+  EXPECT_NEAR(value("accuracy"), 0.6, 1e-12);
+  EXPECT_NEAR(value("error_rate"), 0.4, 1e-12);
+  EXPECT_NEAR(value("balanced_accuracy"), (2. / 3 + 1. / 2) / 2, 1e-12);
+  EXPECT_NEAR(value("auroc"), 4. / 6, 1e-12);
+  MetricState none("f1");
+  none.update(score.narrow(0, 4, 1), label.narrow(0, 4, 1));
+  EXPECT_EQ(none.value(), 0) << "nothing is of class 1";
+}
+
 TEST(MetricOptions, KIsAtMostTheNumberOfClasses) {
   const Metric metric("top_k", TopKOptions{.k = 4});
   try {
@@ -167,7 +190,8 @@ TEST(MetricValue, IsNaNWhereNoLabelCounts) {
 TEST(MetricValue, OfACurveIsOfSamplesAlone) {
   EXPECT_THROW((void)fed_once("auroc", at::rand({2, 3, 4}), at::zeros({2, 4}, at::kLong)),
                ShapeError);
-  EXPECT_THROW((void)fed_once("auroc", at::rand({2, 1}), class_labels({0, 0})), ShapeError);
+  EXPECT_THROW((void)fed_once("auroc", at::rand({2, 1, 4}), at::zeros({2, 4}, at::kLong)),
+               ShapeError);
 }
 
 }  // namespace

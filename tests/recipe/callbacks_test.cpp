@@ -260,6 +260,28 @@ TEST_F(RecipeCallbacks, DataThatACallbackCannotWorkOnAreFoundByTheCheckOfARecipe
   EXPECT_EQ(checked("{tensorboard: {images: 3}}"), "accepted");
 }
 
+TEST_F(RecipeCallbacks, APromptThatTheVocabularyLacksIsRefusedBeforeTheRun) {
+  write_text(folder_ / "book.txt", 200);
+  const auto checked = [&](const std::string& prompt) -> std::string {
+    RecipeOptions r =
+        recipe("phases: [{callbacks: [{sample_text: {prompt: '" + prompt + "'}}]}]\n");
+    r.data = {.name = "text", .file = (folder_ / "book.txt").string(), .context = 12};
+    r.model = {.name = "gpt"};
+    r.learner.metrics.clear();
+    RecipeData data(datasets::Network::forbidden);
+    try {
+      (void)resolve_recipe(r, data);
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "accepted";
+  };
+  EXPECT_THAT(checked("line Q"),
+              HasSubstr("phases.0.callbacks.0.sample_text.prompt has 'Q', which is no character of "
+                        "the data, got line Q; allowed: a text of the characters "));
+  EXPECT_EQ(checked("line a"), "accepted");
+}
+
 TEST_F(RecipeCallbacks, MixingTakesTheClassesOfDataThatNameNone) {
   write_arrays(folder_.path(), 40);
   RecipeOptions r = recipe("callbacks: [mixup]\nphases: [{epochs: 1}]\n");

@@ -40,6 +40,19 @@ TEST(Classification, CountsByLabelAndPrediction) {
   EXPECT_NEAR(result->worst[0].loss, 0.9, 1e-6);
 }
 
+TEST(Classification, TakesOneProbabilityForTwoClasses) {
+  const Predictions one{.outputs = at::tensor({0.9F, 0.1F, 0.6F}).view({3, 1}),
+                        .targets = at::tensor({1, 0, 0}, at::kLong),
+                        .losses = at::tensor({0.1F, 0.1F, 0.9F})};
+  const auto result = classification_of(one, {"no", "yes"});
+  ASSERT_TRUE(result.has_value());
+  EXPECT_THAT(result->counts, ElementsAre(ElementsAre(1, 1), ElementsAre(0, 1)));
+  EXPECT_EQ(result->worst[0].predicted, "yes");
+  EXPECT_NEAR(result->worst[0].probability, 0.6, 1e-6);
+  EXPECT_EQ(result->worst[2].label, "no");
+  EXPECT_NEAR(result->worst[2].probability, 0.9, 1e-6);
+}
+
 TEST(Classification, IsNoneOfOtherOutputs) {
   EXPECT_FALSE(classification_of(three(), {"only"}).has_value());
   EXPECT_FALSE(classification_of(three(), {"a", "b", "c"}).has_value());

@@ -8,17 +8,21 @@
 
 #include <cstdlib>
 #include <fstream>
+#include <sstream>
 
 #include "support/temp_dir.h"
 #include "tare/base/error.h"
 #include "tare/base/io.h"
 #include "tare/config/field.h"
 #include "tare/data/datasets.h"
+#include "tare/inference/inspect.h"
 #include "tare/inference/predictor.h"
 #include "tare/learner/learner.h"
 #include "tare/model/registry.h"
+#include "tare/recipe/plan.h"
 #include "tare/recipe/read_recipe.h"
 #include "tare/recipe/run.h"
+#include "tare/report/worst_rows.h"
 #include "tare/train/interrupt.h"
 #include "tare/transform/row_coding.h"
 
@@ -26,6 +30,7 @@ namespace tare::testing {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 namespace fs = std::filesystem;
 
@@ -211,6 +216,171 @@ TEST_F(TableRecipe, RefusesAPhaseWithOtherColumns) {
       ", target: kind, train: 0.5}}]";
   EXPECT_THAT(refusal("kind", {"data.omit=[price]", "batch=2", phases}),
               HasSubstr("phases.1.data has other columns"));
+}
+
+TEST_F(TableRecipe, RefusesAPhaseWhoseOutputsMeanSomethingElse) {
+  std::string swapped = "area,kind\n", same = swapped, price = "area,price\n", rent = "area,rent\n";
+  for (int i = 0; i < 40; ++i) {
+    const std::string area = std::to_string(20 + i * 37 % 90) + ',';
+    same += area + (i % 2 == 0 ? "large" : "small") + '\n';
+    swapped += area + (i % 2 == 0 ? "small" : "tiny") + '\n';
+    price += area + std::to_string(1000 + i) + ".5\n";
+    rent += area + std::to_string(10 + i) + ".5\n";
+  }
+  const auto with = [&](const std::string& target, const std::string& text, const std::string& of,
+                        const std::string& more = "") {
+    io::write_atomically(folder_ / "other.csv", text);
+    std::vector<std::string> settings{"data.columns=[area]", "batch=8",
+                                      "phases=[{name: a}, {name: b, " + more +
+                                          "data: {name: csv, target: " + of +
+                                          ", file: " + (folder_ / "other.csv").string() + "}}]"};
+    if (target == "price") settings.insert(settings.end(), {"loss=mse", "metrics=[mae]"});
+    return refusal(target, settings);
+  };
+  EXPECT_EQ(with("kind", same, "kind"), "accepted");
+  fs::remove_all(folder_ / "runs");
+  EXPECT_THAT(
+      with("kind", swapped, "kind"),
+      HasSubstr("phases.1.data gives the outputs of the model another meaning: the classes "
+                "are large, small in phase 1 ('a'), and small, tiny in phase 2 ('b'); "
+                "allowed: equal classes in one order, or reset_head: true in phase 2 ('b')"));
+  EXPECT_EQ(with("kind", swapped, "kind", "reset_head: true, "), "accepted");
+  fs::remove_all(folder_ / "runs");
+  EXPECT_THAT(with("price", rent, "rent"),
+              HasSubstr("the target is 'price', a number in phase 1 ('a'), and 'rent', a number in "
+                        "phase 2 ('b')"));
+  EXPECT_EQ(with("price", price, "price"), "accepted");
+}
+
+TEST_F(TableRecipe, WarnsOfATargetInAnotherUnit) {
+  std::string thousands = "area,price\n";
+  for (int i = 0; i < 120; ++i)
+    thousands += std::to_string(20 + i * 37 % 90) + ',' + std::to_string(1 + i % 3) + '.' +
+                 std::to_string(i % 10) + "5\n";
+  io::write_atomically(folder_ / "other.csv", thousands);
+  ::testing::internal::CaptureStderr();
+  (void)run_recipe(read("price", {"data.columns=[area]", "loss=mse", "metrics=[mae]",
+                                  "phases=[{name: a}, {name: b, data: {name: csv, target: price, "
+                                  "file: " +
+                                      (folder_ / "other.csv").string() + "}}]"}));
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              HasSubstr("the target 'price' may be in another unit in phase 2 ('b'): it has a mean "
+                        "of "));
+}
+
+TEST_F(TableRecipe, GivesEveryByteBackWhereALimitCutsASplitAway) {
+  for (const char* cut : {"overfit=1", "limit={train_batches: 1}", "limit={valid_batches: 1}"}) {
+    (void)run_recipe(read("kind", {"data.omit=[price]", "phases.0.epochs=1", "batch=8", cut}));
+    const RunReport report =
+        run_recipe(read("kind", {"data.omit=[price]", "phases.0.epochs=1", "batch=8", cut}));
+    EXPECT_EQ(report.residual_bytes, 0) << cut;
+    EXPECT_EQ(report.phases.front().residual_bytes, 0) << cut;
+  }
+}
+
+TEST_F(TableRecipe, LearnsTwoClassesWithOneOutput) {
+  const std::vector<std::string> settings{"data.omit=[price]", "loss=bce_with_logits",
+                                          "metrics=[accuracy, f1, precision, recall, auroc]"};
+  const RunReport report = run_recipe(read("kind", settings));
+  const auto& metrics = report.phases.front().epochs.back().metrics;
+  for (const MetricValue& metric : metrics) EXPECT_GT(metric.value, 0.9) << metric.name;
+  EXPECT_EQ(plan_recipe(read("kind", settings)).phases.front().peak_bytes,
+            report.phases.front().peak_bytes);
+  ASSERT_TRUE(report.classification);
+  const auto& counts = report.classification->counts;
+  // f1, precision and recall are those of the second class, small.
+  const auto right = static_cast<double>(counts[1][1]);
+  EXPECT_NEAR(report.valid->metrics[2].value,
+              right / static_cast<double>(counts[0][1] + counts[1][1]), 1e-12);
+  EXPECT_NEAR(report.valid->metrics[3].value,
+              right / static_cast<double>(counts[1][0] + counts[1][1]), 1e-12);
+  EXPECT_THAT(inspect(report.exported->path).text, HasSubstr("2 (large, small)"));
+  Predictor predictor(report.exported->path);
+  io::write_atomically(folder_ / "new.csv", "district,area\nd1,100\nd1,25\n");
+  const RowCoding& coding = *predictor.manifest().rows;
+  const TableText table = read_table(folder_ / "new.csv", coding.format());
+  const at::Tensor samples = RowEncoder(coding, table).samples();
+  const auto large = predictor.classes(predictor.predict(samples.narrow(0, 0, 1)), 2);
+  ASSERT_EQ(large.size(), 2U);
+  EXPECT_EQ(large[0].label, "large");
+  EXPECT_NEAR(large[0].probability + large[1].probability, 1, 1e-6);
+  EXPECT_EQ(predictor.classes(predictor.predict(samples.narrow(0, 1, 1))).front().label, "small");
+}
+
+TEST_F(TableRecipe, RefusesBceForOtherClassesThanTwo) {
+  EXPECT_THAT(refusal("kind", {"data.omit=[price]", "loss=bce_with_logits", "model.classes=2"}),
+              HasSubstr("model.classes must be one output for the two classes of the data, by the "
+                        "loss bce_with_logits, got 2; allowed: auto or 1"));
+  EXPECT_THAT(refusal("district", {"data.omit=[price]", "loss=bce_with_logits"}),
+              HasSubstr("loss is for two classes, and the data have 3"));
+}
+
+TEST_F(TableRecipe, ReportsTheRowsWhoseNumberIsPredictedWorst) {
+  const RunReport run = run_recipe(
+      read("price", {"data.omit=[kind]", "loss=mse", "metrics=[mae]", "phases.0.epochs=2"}));
+  const auto worst = report::read_worst_rows(run.folder / "worst_rows.csv");
+  ASSERT_EQ(worst.size(), 12U);
+  const TableText table = read_table(file());
+  for (size_t i = 0; i < worst.size(); ++i) {
+    EXPECT_LE(worst[i].loss, worst[i > 0 ? i - 1 : 0].loss);
+    const double error = worst[i].target - worst[i].predicted;
+    EXPECT_NEAR(worst[i].loss, error * error, 1e-3 * worst[i].loss);
+    ASSERT_TRUE(worst[i].name.starts_with("houses.csv:")) << worst[i].name;
+    const int64_t line = std::stoll(worst[i].name.substr(11));
+    EXPECT_EQ(std::stod(std::string(table.field(line - 2, 2))), worst[i].target);
+  }
+  const RunReport classes = run_recipe(read("kind", {"phases.0.epochs=1"}));
+  EXPECT_FALSE(fs::exists(classes.folder / "worst_rows.csv"));
+}
+
+TEST_F(TableRecipe, SaysWhereNoWeightsAreKept) {
+  const auto printed = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> settings{"data.omit=[price]", "phases.0.epochs=1"};
+    settings.insert(settings.end(), more.begin(), more.end());
+    std::ostringstream out;
+    (void)run_recipe(read("kind", settings), {.out = &out});
+    return out.str();
+  };
+  EXPECT_THAT(printed({"export=null"}),
+              HasSubstr("no weights are kept in " + (folder_ / "runs/houses").string() +
+                        ": run with export=houses.tare to write a bundle at the end, or with "
+                        "`save: NAME` in a phase to write a checkpoint\n"));
+  EXPECT_THAT(printed({}), Not(HasSubstr("no weights are kept")));
+  EXPECT_THAT(printed({"export=null", "phases.0.save=trained"}),
+              Not(HasSubstr("no weights are kept")));
+}
+
+TEST_F(TableRecipe, SaysHowTheDataOfAResumedRunHaveChanged) {
+  const std::vector<std::string> settings{"data.omit=[price]", "phases.0.epochs=3"};
+  const auto stopped = [&] {
+    fs::remove_all(folder_ / "runs");
+    request_interrupt();
+    ASSERT_EQ(run_recipe(read("kind", settings)).reason, StopReason::interrupted);
+  };
+  const auto refused = [&]() -> std::string {
+    try {
+      (void)run_recipe(read("kind", settings), {.resume = Resume::always});
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "accepted";
+  };
+  const std::string rows = io::read_text(file());
+  stopped();
+  std::string other = rows;
+  other.replace(other.find("large"), 5, "small");
+  io::write_atomically(file(), other);
+  EXPECT_THAT(refused(),
+              HasSubstr("there are 120 samples as then, but their classes, targets or names of "
+                        "files have changed; give it the old data"));
+  EXPECT_THAT(refused(), Not(HasSubstr(" there, ")));
+  io::write_atomically(file(), rows + "50,d1,3000.5,small\n");
+  EXPECT_THAT(refused(), HasSubstr("there were 120 samples, and now there are 121"));
+  other = rows;
+  other.replace(other.find(",d0"), 3, ",d2");
+  io::write_atomically(file(), other);
+  EXPECT_THAT(refused(), HasSubstr("has the same names and labels as then, but its samples have "
+                                   "changed"));
 }
 
 }  // namespace

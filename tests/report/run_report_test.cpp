@@ -11,6 +11,8 @@
 #include "support/files.h"
 #include "support/temp_dir.h"
 #include "tare/base/error.h"
+#include "tare/base/io.h"
+#include "tare/report/worst_rows.h"
 
 namespace tare::report {
 namespace {
@@ -112,9 +114,9 @@ TEST(RunReport, DrawsTheSearchForARateWithItsSuggestions) {
   write_file(folder / "report.json", report);
   const std::string html = html_report(folder.path());
   EXPECT_TRUE(is_well_formed(html));
-  for (const char* text : {"<title>Search for the rate of head</title>", ">1e-5</text>",
-                           ">learning rate</text>", ">valley</text>", ">steepest</text>",
-                           "The phase took 0.002, valley."})
+  for (const char* text :
+       {"<title>Search for the rate of head</title>", ">1e-5</text>", ">learning rate</text>",
+        ">valley</text>", ">steepest</text>", "The phase took 0.002, valley."})
     EXPECT_THAT(html, HasSubstr(text));
   EXPECT_THAT(html, Not(HasSubstr("minimum")));
 }
@@ -135,6 +137,25 @@ TEST(RunReport, ShowsTheMachineAndWhatWasConfused) {
         "<th scope=\"col\">&lt;dog&gt;</th>", ">7</td>", "<td>87.5%</td>", "<td>100%</td>",
         "<th scope=\"row\">17</th><td>cat</td><td>&lt;dog&gt;</td><td>75%</td><td>1.5</td>"})
     EXPECT_THAT(html, HasSubstr(text));
+}
+
+TEST(RunReport, ShowsTheRowsThatArePredictedWorst) {
+  const TempDir folder;
+  write_run(folder.path());
+  EXPECT_THAT(html_report(folder.path()), Not(HasSubstr("Worst rows")));
+  const std::vector<WorstRow> rows{{"houses.csv:7", 12.5, 7.25, 27.5}, {"a,<b>.csv:9", 1, 2, 1}};
+  io::write_atomically(folder / kWorstRowsFile, csv_of(rows));
+  const std::string html = html_report(folder.path());
+  EXPECT_TRUE(is_well_formed(html));
+  for (const char* text :
+       {"Worst rows", "<th scope=\"row\">houses.csv:7</th><td>12.5</td><td>7.25</td><td>27.5</td>",
+        "<th scope=\"row\">a,&lt;b&gt;.csv:9</th><td>1</td><td>2</td><td>1</td>"})
+    EXPECT_THAT(html, HasSubstr(text));
+  for (const char* damaged :
+       {"row,target,predicted,loss\na,1,2\n", "row,target,predicted,loss\na,1,2,x\n"}) {
+    io::write_atomically(folder / kWorstRowsFile, damaged);
+    EXPECT_THROW((void)html_report(folder.path()), FormatError) << damaged;
+  }
 }
 
 TEST(RunReport, ShowsThePicturesOfTheWorstSamples) {

@@ -10,13 +10,15 @@
 
 namespace tare::testing {
 
-/// Writes a tensor of float32 or int64 as numpy.save does.
+/// Writes a tensor of float32, float64 or int64 as numpy.save does.
 inline void write_npy(const std::filesystem::path& file, const at::Tensor& tensor) {
   const at::Tensor array = tensor.contiguous();
   std::string shape;
   for (const int64_t size : array.sizes()) shape += std::to_string(size) + ", ";
   std::string head = std::string("{'descr': '") +
-                     (array.scalar_type() == at::kLong ? "<i8" : "<f4") +
+                     (array.scalar_type() == at::kLong     ? "<i8"
+                      : array.scalar_type() == at::kDouble ? "<f8"
+                                                           : "<f4") +
                      "', 'fortran_order': False, 'shape': (" + shape + "), }";
   constexpr size_t kAlignment = 64, kStart = 10;
   while ((kStart + head.size() + 1) % kAlignment != 0) head += ' ';

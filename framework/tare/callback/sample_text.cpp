@@ -35,9 +35,23 @@ Action SampleText::before_fit(FitContext& context) {
   check_data(sample);
   labels_ = data->labels();
   context_ = sample.input().size(1);
-  prompt_ = options_.prompt.empty() ? std::vector<int64_t>{0}
-                                    : tokens_of(options_.prompt, labels_, "sample_text");
+  prompt_ = prompt_tokens(labels_);
   return Action::proceed;
+}
+
+void SampleText::check_prompt(const std::vector<std::string>& labels) const {
+  (void)prompt_tokens(labels);
+}
+
+std::vector<int64_t> SampleText::prompt_tokens(const std::vector<std::string>& labels) const {
+  if (options_.prompt.empty()) return {0};
+  return tokens_of(options_.prompt, labels, [&](std::string_view character) {
+    std::string all;
+    for (const std::string& label : labels) all += label;
+    throw ConfigError("sample_text", "prompt",
+                      "has '" + printable(character) + "', which is no character of the data",
+                      "a text of the characters " + printable(all, 300), options_.prompt);
+  });
 }
 
 Action SampleText::after_epoch(FitContext& context) {

@@ -36,6 +36,9 @@ class SampleText final : public Callback {
   Action before_fit(FitContext& context) override;
   /// Throws ConfigError for data that are no lists of whole numbers.
   void check_data(const Batch& sample) const override;
+  /// Throws ConfigError for a prompt with a character that is none of `labels`, the characters of
+  /// the training data; without labels tokens are bytes, which every prompt has.
+  void check_prompt(const std::vector<std::string>& labels) const;
   Action after_epoch(FitContext& context) override;
   [[nodiscard]] CallbackFacts facts() const override { return {.files = {"samples"}}; }
   /// Returns the newest text, with its prompt; empty before the first.
@@ -43,6 +46,7 @@ class SampleText final : public Callback {
 
  private:
   [[nodiscard]] std::string generated(FitContext& context) const;
+  [[nodiscard]] std::vector<int64_t> prompt_tokens(const std::vector<std::string>& labels) const;
 
   SampleTextOptions options_;
   std::vector<int64_t> prompt_;

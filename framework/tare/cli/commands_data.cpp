@@ -12,11 +12,14 @@
 #include "tare/cli/data_check.h"
 #include "tare/cli/entries.h"
 #include "tare/cli/shipped.h"
+#include "tare/config/override.h"
 #include "tare/data/cifar.h"
 #include "tare/data/datasets.h"
 #include "tare/data/image_list.h"
 #include "tare/data/picture_check.h"
 #include "tare/data/table_check.h"
+#include "tare/recipe/phase_data.h"
+#include "tare/recipe/read_recipe.h"
 
 namespace tare::cli {
 namespace {
@@ -82,20 +85,106 @@ int say(const PictureCheck& check, const std::string& place, bool as_json) {
   return check.problems.empty() ? kSuccess : kBadInput;
 }
 
-/// Checks a list of pictures or, with the name of a target or without a column `path`, a table.
-int check_file(const std::string& file, const Arguments& arguments) {
-  const bool as_json = arguments.has("json");
-  if (!arguments.has("target") && is_picture_list(file))
-    return say(check_listed_pictures(file), file, as_json);
-  const TableCheck check = check_table(file, arguments.get("target", ""));
-  std::cout << (as_json ? json_of(check, file) : text_of(check, width_for(std::cout)));
+/// Prints what is wrong with the files of a table.
+int say(const TableCheck& check, const std::string& place, bool as_json) {
+  std::cout << (as_json ? json_of(check, place) : text_of(check, width_for(std::cout)));
   return check.problems.count == 0 ? kSuccess : kBadInput;
+}
+
+/// Returns options of the data set csv or jsonl from `key=value`, as they stand below `data` in a
+/// recipe. `data.key=value` is taken too, as a run takes it.
+DataOptions table_options(const std::string& file, const std::vector<std::string>& settings,
+                          const Arguments& arguments) {
+  config::Node root = config::Node::map();
+  for (std::string setting : settings) {
+    if (setting.starts_with("data.")) setting.erase(0, 5);
+    config::apply_override(root, setting);
+  }
+  const bool named = root.find("name") != nullptr;
+  auto options = config::read<DataOptions>(root);
+  const auto extension = std::filesystem::path(file).extension();
+  if (!named) options.name = extension == ".jsonl" || extension == ".ndjson" ? "jsonl" : "csv";
+  if (!options.file.empty())
+    throw ConfigError("tare data", "file", "is the one that the command names", "omit it",
+                      options.file);
+  options.file = file;
+  if (arguments.has("target")) options.target = arguments.get("target");
+  datasets::check(options);
+  return options;
+}
+
+/// Checks a list of pictures or, with options or without a column `path`, a table.
+int check_file(const std::string& file, const std::vector<std::string>& settings,
+               const Arguments& arguments) {
+  const bool as_json = arguments.has("json");
+  if (!arguments.has("target") && settings.empty() && is_picture_list(file))
+    return say(check_listed_pictures(file), file, as_json);
+  return say(check_table(table_options(file, settings, arguments)), file, as_json);
 }
 
 /// Checks a folder of pictures, or of CIFAR's files.
 int check_folder(const std::string& folder, bool as_json) {
   datasets::check_files({.name = "image_folder", .folder = folder});
   return say(is_cifar(folder) ? check_cifar(folder) : check_pictures(folder), folder, as_json);
+}
+
+/// Checks the data set of a recipe. One without a check of its own is read as by a run, which
+/// throws its first problem.
+int check_data_set(const DataOptions& options, bool as_json) {
+  datasets::check_files(options);
+  const std::string& name = options.name;
+  if (name == "csv" || name == "jsonl") return say(check_table(options), options.file, as_json);
+  if (name == "image_list") return say(check_listed_pictures(options.file), options.file, as_json);
+  if (name == "image_folder" || name == "cifar") return check_folder(options.folder, as_json);
+  const datasets::Named named = datasets::make(options, datasets::Network::forbidden);
+  std::cout << (as_json ? json_of(named.description)
+                        : printable(named.description, 2000) + "\n0 errors, 0 warnings\n");
+  return kSuccess;
+}
+
+/// Checks the data of a recipe and those that its phases have of their own, each once.
+int check_recipe_data(const std::filesystem::path& path, const std::vector<std::string>& settings,
+                      bool as_json) {
+  const RecipeOptions recipe = read_recipe(path, settings);
+  check_files(recipe);
+  std::vector<DataOptions> all{recipe.data};
+  for (const PhaseOptions& phase : recipe.phases)
+    if (phase.data && std::ranges::find(all, *phase.data) == all.end()) all.push_back(*phase.data);
+  int code = kSuccess;
+  for (const DataOptions& options : all) {
+    const int of_this = check_data_set(options, as_json);
+    if (code == kSuccess) code = of_this;
+  }
+  return code;
+}
+
+bool is_recipe(const std::filesystem::path& path) {
+  const auto extension = path.extension();
+  return std::filesystem::is_regular_file(path) && (extension == ".yaml" || extension == ".yml");
+}
+
+int check(const std::string& place, const std::vector<std::string>& settings,
+          const Arguments& arguments) {
+  namespace fs = std::filesystem;
+  const bool as_json = arguments.has("json");
+  const bool shipped =
+      !fs::exists(place) && !fs::path(place).has_extension() && is_shipped_recipe(place);
+  if (shipped || is_recipe(place)) {
+    if (arguments.has("target"))
+      throw ConfigError("tare data", "--target is for the file of a table, and '" +
+                                         printable(place) +
+                                         "' is a recipe: give data.target=COLUMN");
+    return check_recipe_data(recipe_path(place), settings, as_json);
+  }
+  if (fs::is_regular_file(place)) return check_file(place, settings, arguments);
+  if (arguments.has("target"))
+    throw ConfigError("tare data", "--target is for the file of a table, and '" + printable(place) +
+                                       "' is no file");
+  if (!settings.empty())
+    throw ConfigError("tare data", "'" + printable(settings.front()) +
+                                       "' is for the file of a table or for a recipe, and '" +
+                                       printable(place) + "' is neither: omit it");
+  return check_folder(place, as_json);
 }
 
 }  // namespace
@@ -123,16 +212,18 @@ int list_command(const Arguments& arguments) {
 int data_command(const Arguments& arguments) {
   const std::string& verb = arguments.positional()[0];
   const std::string& name = arguments.positional()[1];
+  const std::vector<std::string> settings(arguments.positional().begin() + 2,
+                                          arguments.positional().end());
   check_options(verb, arguments);
+  if (verb != "check" && !settings.empty())
+    throw ConfigError("tare data", "'" + printable(settings.front()) +
+                                       "' is one argument too many: tare data " + verb +
+                                       " takes one name");
   if (verb == "fetch") {
     std::cout << datasets::fetch(name).string() << '\n';
     return kSuccess;
   }
-  if (verb == "check" && std::filesystem::is_regular_file(name)) return check_file(name, arguments);
-  if (verb == "check" && arguments.has("target"))
-    throw ConfigError("tare data", "--target is for the file of a table, and '" + printable(name) +
-                                       "' is no file");
-  if (verb == "check") return check_folder(name, arguments.has("json"));
+  if (verb == "check") return check(name, settings, arguments);
   GeneratedDigits options;
   if (arguments.has("count")) options.count = count_of(arguments.get("count"));
   if (arguments.has("style")) options.style = arguments.get("style");

@@ -13,6 +13,7 @@
 #include "tare/base/error.h"
 #include "tare/base/io.h"
 #include "tare/base/log.h"
+#include "tare/base/terminal.h"
 #include "tare/cli/command.h"
 #include "tare/cli/output.h"
 #include "tare/cli/sweep_check.h"
@@ -36,6 +37,7 @@
 #include "tare/sweep/coordinator.h"
 #include "tare/sweep/gpu_slots.h"
 #include "tare/sweep/rebuild.h"
+#include "tare/sweep/run_name.h"
 #include "tare/sweep/sweep_file.h"
 #include "tare/sweep/sweep_page.h"
 #include "tare/trace/measurements.h"
@@ -252,6 +254,8 @@ void print_end(const SweepOptions& sweep, const sweep::SweepReport& report) {
             << " started; " << (sweep.log_dir / "run_data.csv").string()
             << generated_text(sweep, trials) << '\n';
   std::cout << best_text(sweep, trials) << fold_text(sweep, trials);
+  const std::string legend = sweep::name_legend(sweep);
+  if (!legend.empty()) std::cout << fitted(legend, std::cout) << '\n';
   if (report.interrupted)
     std::cout << sweep.name << ": stopped by a signal; its runs have saved, and tare sweep run "
               << "continues it\n";

@@ -1,6 +1,7 @@
 // Prints what a check of pictures or of a table has found.
 #include "tare/cli/data_check.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
@@ -52,12 +53,22 @@ std::string counted(int64_t count, const std::string& what) {
   return format_count(count) + ' ' + what + (count == 1 ? "" : "s");
 }
 
+/// Returns a line for each finding, with its file where the findings are in several.
 std::string lines_of(const char* word, const TableFindings& findings) {
+  const auto first = std::ranges::find_if(
+      findings.list, [](const TableFinding& finding) { return !finding.path.empty(); });
+  const bool several = std::ranges::any_of(first, findings.list.end(), [&](const auto& finding) {
+    return !finding.path.empty() && finding.path != first->path;
+  });
   std::string text;
-  for (const TableFinding& finding : findings.list)
-    text += word + (": " + printable(tare::text_of(finding), 2000)) + '\n';
-  const int64_t more = findings.count - static_cast<int64_t>(findings.list.size());
-  if (more > 0) text += word + (": " + counted(more, "more finding")) + '\n';
+  for (const TableFinding& finding : findings.list) {
+    const std::string file = several && !finding.path.empty() ? printable(finding.path) + ": " : "";
+    text += word + (": " + file + printable(tare::text_of(finding), 2000)) + '\n';
+  }
+  const auto kept = static_cast<int64_t>(findings.list.size());
+  if (findings.count > kept)
+    text += word + (": the first " + format_count(kept) + " of " + format_count(findings.count)) +
+            " are listed\n";
   return text;
 }
 
@@ -70,7 +81,8 @@ std::string figure(double value) {
 json json_of(const TableFindings& findings) {
   json list = json::array();
   for (const TableFinding& finding : findings.list)
-    list.push_back({{"line", finding.line > 0 ? json(finding.line) : json()},
+    list.push_back({{"file", finding.path.empty() ? json() : json(finding.path)},
+                    {"line", finding.line > 0 ? json(finding.line) : json()},
                     {"column", finding.column.empty() ? json() : json(finding.column)},
                     {"problem", finding.problem}});
   return list;
@@ -121,9 +133,10 @@ std::string text_of(const TableCheck& check, size_t width) {
   std::vector<TableRow> rows;
   for (const CheckedColumn& column : check.columns) {
     const bool number = column.kind == "number";
-    rows.push_back({printable(column.name), column.kind, format_count(column.missing),
-                    format_count(column.different), number ? figure(column.least) : "",
-                    number ? figure(column.mean) : "", number ? figure(column.most) : ""});
+    rows.push_back({printable(column.name), column.kind + (column.target ? ", target" : ""),
+                    format_count(column.missing), format_count(column.different),
+                    number ? figure(column.least) : "", number ? figure(column.mean) : "",
+                    number ? figure(column.most) : ""});
   }
   text += text_table({{.head = "column"},
                       {.head = "kind"},
@@ -143,6 +156,12 @@ std::string text_of(const TableCheck& check, size_t width) {
          counted(check.warnings.count, "warning") + '\n';
 }
 
+std::string json_of(const std::string& description) {
+  return json{{"data", description}, {"problem_count", 0}}.dump(2, ' ', false,
+                                                                json::error_handler_t::replace) +
+         "\n";
+}
+
 std::string json_of(const TableCheck& check, const std::string& file) {
   json columns = json::array();
   for (const CheckedColumn& column : check.columns) {
@@ -151,6 +170,7 @@ std::string json_of(const TableCheck& check, const std::string& file) {
     };
     columns.push_back({{"name", column.name},
                        {"kind", column.kind},
+                       {"target", column.target},
                        {"missing", column.missing},
                        {"different", column.different},
                        {"min", value(column.least)},

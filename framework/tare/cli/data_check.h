@@ -18,9 +18,14 @@ namespace tare::cli {
 
 /// Returns the findings, one a line, and then a table of the columns, within `width` columns.
 [[nodiscard]] std::string text_of(const TableCheck& check, size_t width);
-/// Returns {file, rows, columns[] {name, kind, missing, different, min, mean, max}, classes[],
-/// problems[] {line, column, problem}, problem_count, warnings[]}. Of categories the figures are
-/// null; the line is null for a finding about a whole column, the column for one about a line.
+/// Returns {file, rows, columns[] {name, kind, target, missing, different, min, mean, max},
+/// classes[], problems[] {file, line, column, problem}, problem_count, warnings[]}. Of categories
+/// and classes the figures are null; the file is null for a finding about all files, the line for
+/// one about a whole column, the column for one about a line.
 [[nodiscard]] std::string json_of(const TableCheck& check, const std::string& file);
+
+/// Returns {data, problem_count} of a data set that was read without a problem; `description` is
+/// that of the data set.
+[[nodiscard]] std::string json_of(const std::string& description);
 
 }  // namespace tare::cli

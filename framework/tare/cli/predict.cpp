@@ -10,6 +10,7 @@
 #include <iostream>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,7 +33,7 @@ struct Request {
   std::string bundle;
   std::vector<std::string> inputs;
   PredictorOptions predictor{};
-  int64_t top = 1;
+  std::optional<int64_t> top{};  // unset: one
   bool json = false;
   bool text = false;
 };
@@ -54,12 +55,13 @@ CudaMode cuda_for(const std::string& device) {
 
 Request read(const Arguments& arguments) {
   const auto& words = arguments.positional();
-  return {.bundle = bundle_at(words.front()).string(),
-          .inputs = {words.begin() + 1, words.end()},
-          .predictor = {.device = arguments.get("device", "cpu")},
-          .top = parse_top(arguments.get("top", "1")),
-          .json = arguments.has("json"),
-          .text = arguments.has("text")};
+  return {
+      .bundle = bundle_at(words.front()).string(),
+      .inputs = {words.begin() + 1, words.end()},
+      .predictor = {.device = arguments.get("device", "cpu")},
+      .top = arguments.has("top") ? std::optional(parse_top(arguments.get("top"))) : std::nullopt,
+      .json = arguments.has("json"),
+      .text = arguments.has("text")};
 }
 
 // Prints a line for each class, or one with the values of a model that gives no classes; as JSON, a
@@ -103,10 +105,11 @@ class Printer {
   void add(const Place& place, const Predictor& predictor, const at::Tensor& prediction) {
     const bool by_class = predictor.has_classes(prediction);
     if (request_.json)
-      all_.push_back(by_class ? to_json(place, predictor.classes(prediction, request_.top))
-                              : to_json(place, prediction));
+      all_.push_back(by_class
+                         ? to_json(place, predictor.classes(prediction, request_.top.value_or(1)))
+                         : to_json(place, prediction));
     else if (by_class)
-      print(place, predictor.classes(prediction, request_.top));
+      print(place, predictor.classes(prediction, request_.top.value_or(1)));
     else
       print(place, prediction);
   }
@@ -186,6 +189,10 @@ constexpr int64_t kShownFailures = 3;  // in full; more are counted
 int predict(const Request& request) {
   Predictor predictor(request.bundle, request.predictor);
   if (request.text) check_takes_text(predictor.manifest());
+  if (request.top && !gives_classes(predictor.manifest()))
+    throw ConfigError("tare predict",
+                      "--top is for a model of classes, and the outputs of this one are values: "
+                      "omit it");
   Printer printer(request);
   int code = kSuccess;
   int64_t failures = 0;

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tare/base/bytes.h"
 #include "tare/base/error.h"
 #include "tare/base/io.h"
 #include "tare/base/log.h"
@@ -24,6 +25,7 @@
 #include "tare/transform/picture.h"
 #include "tare/transform/row_coding.h"
 #include "tare/transform/table_text.h"
+#include "tare/transform/unknown_texts.h"
 
 namespace tare::cli {
 namespace {
@@ -275,6 +277,11 @@ class Samples {
     if (!rows.unused().empty())
       log::warning_once(printable(path) + ": the model does not take " +
                         listed(rows.unused(), kMostNames) + ", which it ignores");
+    for (const UnknownTexts& unknown : unknown_texts(coding, all))
+      log::warning(printable(path) + ": the column '" + printable(unknown.column) + "' has " +
+                   format_count(unknown.fields) + (unknown.fields == 1 ? " field" : " fields") +
+                   " with a text that the training did not have, such as '" +
+                   printable(unknown.first, 50) + "': the model takes each as unknown");
     for (int64_t row = 0; row < all.rows(); ++row)
       guarded({path, all.line(row)}, [&] { predict({path, all.line(row)}, rows.sample(row)); });
   }

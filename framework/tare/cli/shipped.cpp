@@ -26,6 +26,11 @@ fs::path folder_of(const fs::path& in_checkout, const char* in_share, const char
 
 fs::path recipe_folder() { return folder_of("recipes/configs", "recipes", "recipes"); }
 
+/// Returns the short name of a recipe that comes with Tare, such as digits/staged.
+std::string short_name(const ListEntry& recipe) {
+  return fs::path(recipe.name).lexically_relative(recipe_folder()).replace_extension().string();
+}
+
 // The first comment of a recipe file describes what it shows.
 std::string first_comment(const fs::path& file) {
   const std::string text = io::read_text(file);
@@ -45,12 +50,25 @@ std::vector<ListEntry> shipped_recipes() {
   return found;
 }
 
+bool is_shipped_recipe(const std::string& word) {
+  return std::ranges::any_of(shipped_recipes(),
+                             [&](const ListEntry& recipe) { return short_name(recipe) == word; });
+}
+
 fs::path recipe_path(const std::string& word) {
+  if (fs::is_directory(word)) {
+    const fs::path inside = fs::path(word) / "recipe.yaml";
+    const std::string path = printable(inside.string());
+    throw ConfigError("tare", "'" + printable(word) + "' is a folder: name the file of a recipe" +
+                                  (fs::is_regular_file(inside)
+                                       ? ", here " + path + "; `tare run " + path +
+                                             " --resume` continues an unfinished run of it"
+                                       : ""));
+  }
   if (fs::path(word).has_extension() || fs::exists(word)) return word;
-  const fs::path root = recipe_folder();
   std::vector<std::string> names;
   for (const auto& recipe : shipped_recipes()) {
-    names.push_back(fs::path(recipe.name).lexically_relative(root).replace_extension().string());
+    names.push_back(short_name(recipe));
     if (names.back() == word) return recipe.name;
   }
   throw ConfigError("tare", "neither a file nor a recipe that comes with Tare is named '" +

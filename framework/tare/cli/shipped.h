@@ -14,9 +14,13 @@ namespace tare::cli {
 /// neither folder, IoError.
 [[nodiscard]] std::vector<ListEntry> shipped_recipes();
 
+/// Whether a recipe that comes with Tare has this short name, such as digits/staged. Throws as
+/// shipped_recipes().
+[[nodiscard]] bool is_shipped_recipe(const std::string& word);
+
 /// Returns the path of a recipe that a command names: of the shipped recipe "digits/staged", or
 /// `word` itself where it is a file or has an extension. Throws ConfigError, naming the nearest,
-/// for a word without extension that is neither.
+/// for a word without extension that is neither, and for a folder, with the recipe in it.
 [[nodiscard]] std::filesystem::path recipe_path(const std::string& word);
 
 /// Returns the folder with the files of a new project. Throws ConfigError where it is missing.

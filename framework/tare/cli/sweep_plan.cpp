@@ -60,6 +60,8 @@ void PlannedRounds::print_head(size_t runs) const {
     head += ' ' + (slot.is_remote() ? slot.name : place + format_bytes(slot.total_bytes));
   }
   std::cout << fitted(head, std::cout) << '\n';
+  const std::string legend = sweep::name_legend(sweep_);
+  if (!legend.empty()) std::cout << fitted(legend, std::cout) << '\n';
   if (has_own_limits_)
     std::cout << fitted("memory is planned as for this machine; the executor '" +
                             sweep_.executor.name +

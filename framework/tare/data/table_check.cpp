@@ -6,6 +6,8 @@
 #include <set>
 #include <utility>
 
+#include "tare/base/error.h"
+#include "tare/data/datasets.h"
 #include "tare/data/table_columns.h"
 
 namespace tare {
@@ -34,15 +36,44 @@ CheckedColumn checked(const RawColumn& column) {
 }  // namespace
 
 TableCheck check_table(const std::filesystem::path& path, const std::string& target) {
+  return check_table(DataOptions{.name = "", .file = path.string(), .target = target});
+}
+
+TableCheck check_table(const DataOptions& options) {
+  datasets::check_files(options);
+  const bool named = options.name == "csv" || options.name == "jsonl";
+  const TableFormat format{
+      .kind = named ? options.name : "", .separator = options.separator, .header = options.header};
   TableCheck check;
   std::vector<TableText> files;
-  files.push_back(read_table(path, {}, &check.problems));
-  const RawTable table = raw_table(files, {.target = target}, check.problems, check.warnings);
+  for (const std::filesystem::path& path : table_paths(options))
+    files.push_back(read_table(path, format, &check.problems));
+  const RawTable table = raw_table(files, table_options(options), check.problems, check.warnings);
   check.rows = table.rows;
-  for (const RawColumn& column : table.inputs)
-    if (!column.numbers.empty() || !column.codes.empty()) check.columns.push_back(checked(column));
+  const auto add = [&](const RawColumn& column) {
+    if (column.numbers.empty() && column.codes.empty()) return false;
+    check.columns.push_back(checked(column));
+    return true;
+  };
+  for (const RawColumn& column : table.inputs) add(column);
+  if (add(table.target_column)) {
+    check.columns.back().target = true;
+    if (!table.labels.empty()) check.columns.back().kind = "class";
+  }
   check.classes = table.labels;
   return check;
+}
+
+std::vector<std::filesystem::path> table_paths(const DataOptions& options) {
+  std::vector<std::filesystem::path> paths{options.file};
+  paths.insert(paths.end(), options.valid_files.begin(), options.valid_files.end());
+  paths.insert(paths.end(), options.test_files.begin(), options.test_files.end());
+  std::set<std::filesystem::path> seen;
+  for (const auto& path : paths)
+    if (!seen.insert(std::filesystem::weakly_canonical(path)).second)
+      throw ConfigError("data.make", "file", "is there twice, or valid_files or test_files have it",
+                        "each file once, in one split", path.string());
+  return paths;
 }
 
 }  // namespace tare

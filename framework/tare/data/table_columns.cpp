@@ -15,6 +15,9 @@
 #include "tare/base/bytes.h"
 #include "tare/base/error.h"
 #include "tare/config/scalar.h"
+#include "tare/data/datasets.h"
+#include "tare/data/float_spread.h"
+#include "tare/transform/number_hint.h"
 
 namespace tare {
 namespace {
@@ -24,6 +27,8 @@ constexpr size_t kMostTexts = 65536;        // of a column of categories
 constexpr size_t kMostWholeClasses = 20;    // different whole numbers of a target that is a class
 constexpr int64_t kNumbersToOneText = 9;    // above, a text among numbers is taken for a mistake
 constexpr int64_t kFewestForWarnings = 20;  // rows
+constexpr const char* kMend =
+    ": mend the field, add its text to missing_values, or the column to categories";
 
 using Names = std::vector<std::string>;
 
@@ -40,7 +45,16 @@ void check_names(const TableText& table, const char* field, const Names& given) 
                         listed(table.names(), 20), name);
 }
 
+/// Returns what to do about a file of one column, whose separator may be another one.
+std::string one_column(const TableText& table) {
+  return "has one column only, '" + printable(table.names().front(), 80) +
+         "': a table has the target and at least one more column; where another character than "
+         "',', ';' and a tab is between the fields, name it in data.separator";
+}
+
 void check_options(const TableText& table, const TableOptions& o) {
+  if (table.names().size() == 1 && !o.target.empty())
+    throw FormatError("data.table", table.path(), "the table", one_column(table));
   if (!o.target.empty() && !contains(table.names(), o.target))
     throw ConfigError(
         kWhere, "target",
@@ -113,11 +127,17 @@ class Fields {
 /// Counts what the fields of a column look like.
 struct Looks {
   int64_t numbers = 0, texts = 0, missing = 0;
-  std::optional<size_t> first_text{};  // its row
+  int64_t commas = 0, dates = 0;          // among the texts
+  std::optional<size_t> comma{}, date{};  // row of the first
+  std::vector<size_t> rows_of_texts{};    // in a column of numbers: those that may be mistakes
 };
 
 Looks looks_of(const Fields& fields, const TableOptions& o) {
   Looks looks;
+  const auto note = [](int64_t& count, std::optional<size_t>& first, size_t row) {
+    ++count;
+    if (!first) first = row;
+  };
   for (size_t row = 0; row < fields.all().size(); ++row) {
     const std::string_view field = fields.all()[row];
     if (is_missing(field, o.missing_values)) {
@@ -126,10 +146,29 @@ Looks looks_of(const Fields& fields, const TableOptions& o) {
       ++looks.numbers;
     } else {
       ++looks.texts;
-      if (!looks.first_text) looks.first_text = row;
+      looks.rows_of_texts.push_back(row);
+      const NumberLike like = number_like(field);
+      if (like == NumberLike::comma) note(looks.commas, looks.comma, row);
+      if (like == NumberLike::date) note(looks.dates, looks.date, row);
     }
   }
   return looks;
+}
+
+std::string more_fields(int64_t count) {
+  if (count == 0) return "";
+  return " and " + format_count(count) + (count == 1 ? " more field" : " more fields");
+}
+
+/// Warns of a column of categories whose texts are dates, of which a model learns no order.
+void warn_of_dates(const Fields& fields, const std::string& name, const Looks& looks,
+                   TableFindings& warnings) {
+  if (looks.texts == 0 || looks.dates < looks.texts) return;
+  warnings.add(fields.at(
+      *looks.date, name,
+      "has '" + printable(fields.all()[*looks.date], 50) + "'" + more_fields(looks.dates - 1) +
+          " that look like dates, which are read as categories without an order: write numbers, "
+          "such as the days since a day of your choice, or add the column to categories or omit"));
 }
 
 /// Returns whether the column is one of categories; unset: that cannot be found out, which has been
@@ -142,16 +181,28 @@ std::optional<bool> is_category(const Fields& fields, const std::string& name, c
     problems.add({.column = name, .problem = "has no value: add it to omit"});
     return std::nullopt;
   }
-  if (looks.numbers > kNumbersToOneText * looks.texts && looks.texts > 0) {
-    const size_t row = *looks.first_text;
-    problems.add(fields.at(
-        row, name,
-        "has '" + printable(fields.all()[row], 50) + "' in a column with " +
-            format_count(looks.numbers) + (looks.numbers == 1 ? " number: " : " numbers: ") +
-            "mend the field, add its text to missing_values, or the column to categories"));
+  if (looks.texts == 0) return false;
+  if (looks.commas == looks.texts) {
+    problems.add(fields.at(*looks.comma, name,
+                           "has '" + printable(fields.all()[*looks.comma], 50) + "'" +
+                               more_fields(looks.commas - 1) +
+                               " with a comma: write numbers with a decimal point and without "
+                               "commas, or add the column to categories"));
     return std::nullopt;
   }
-  return looks.texts > 0;
+  if (looks.numbers > kNumbersToOneText * looks.texts) {
+    for (const size_t row : looks.rows_of_texts) {
+      const std::string_view field = fields.all()[row];
+      const bool known = number_like(field) != NumberLike::none;
+      problems.add(fields.at(row, name,
+                             "has '" + printable(field, 50) + "' in a column with " +
+                                 format_count(looks.numbers) +
+                                 (looks.numbers == 1 ? " number" : " numbers") + kMend +
+                                 (known ? "; " + number_hint(field) : "")));
+    }
+    return std::nullopt;
+  }
+  return true;
 }
 
 void read_numbers(const Fields& fields, const TableOptions& o, RawColumn& column,
@@ -164,8 +215,9 @@ void read_numbers(const Fields& fields, const TableOptions& o, RawColumn& column
     if (const auto value = number_of(field))
       column.numbers.back() = *value;
     else
-      problems.add(fields.at(row, column.name,
-                             "has '" + printable(field, 50) + "', which is no finite number"));
+      problems.add(fields.at(
+          row, column.name,
+          "has '" + printable(field, 50) + "', which is no finite number: " + number_hint(field)));
   }
 }
 
@@ -208,11 +260,12 @@ void warn_of(const RawColumn& column, int64_t rows, TableFindings& warnings) {
 }
 
 RawColumn column_of(const Fields& fields, const std::string& name, const TableOptions& o,
-                    TableFindings& problems) {
+                    TableFindings& problems, TableFindings& warnings) {
   const Looks looks = looks_of(fields, o);
   RawColumn column{.name = name, .missing = looks.missing};
   const auto category = is_category(fields, name, looks, o, problems);
   if (!category) return column;
+  if (*category && !contains(o.categories, name)) warn_of_dates(fields, name, looks, warnings);
   column.category = *category;
   *category ? read_categories(fields, o, column, problems)
             : read_numbers(fields, o, column, problems);
@@ -253,7 +306,8 @@ void add_target(RawTable& table, const std::vector<TableText>& files, const Tabl
                 TableFindings& problems, TableFindings& warnings) {
   const Fields fields(files, o.target);
   const int64_t before = problems.count;
-  const RawColumn column = column_of(fields, o.target, o, problems);
+  table.target_column = column_of(fields, o.target, o, problems, warnings);
+  const RawColumn& column = table.target_column;
   for (size_t row = 0; row < fields.all().size() && column.missing > 0; ++row)
     if (is_missing(fields.all()[row], o.missing_values))
       problems.add(fields.at(row, o.target, "is missing, and it is the target: remove the row"));
@@ -264,9 +318,14 @@ void add_target(RawTable& table, const std::vector<TableText>& files, const Tabl
   if (!number) {
     add_classes(table, column);
     if (table.labels.size() < 2)
-      warnings.add({.column = o.target, .problem = "has one class only"});
+      problems.add({.column = o.target,
+                    .problem = "has one class only, '" + printable(table.labels.front(), 50) +
+                               "', from which a model learns nothing: add rows of another class, "
+                               "or choose another target"});
     return;
   }
+  const std::string lost = spread_problem(column.numbers);
+  if (!lost.empty()) return problems.add({.column = o.target, .problem = lost});
   table.targets = at::empty({table.rows, 1}, at::kFloat);
   float* out = table.targets.mutable_data_ptr<float>();
   for (const double value : column.numbers) *out++ = static_cast<float>(value);
@@ -356,14 +415,24 @@ void encode(const RawColumn& column, const ColumnCoding& coding, std::span<const
 
 }  // namespace
 
+TableOptions table_options(const DataOptions& o) {
+  return {.target = o.target,
+          .columns = o.columns,
+          .omit = o.omit,
+          .categories = o.categories,
+          .numbers = o.numbers,
+          .missing_values = o.missing_values};
+}
+
 RawTable raw_table(const std::vector<TableText>& files, const TableOptions& options,
                    TableFindings& problems, TableFindings& warnings) {
   check_options(files.front(), options);
   RawTable table{};
   for (const TableText& file : files) table.rows += file.rows();
   if (table.rows == 0) return table;  // no line could be read, which is a problem already
+  if (files.front().names().size() == 1) warnings.add({.problem = one_column(files.front())});
   for (const std::string& name : inputs_of(files.front(), options)) {
-    table.inputs.push_back(column_of(Fields(files, name), name, options, problems));
+    table.inputs.push_back(column_of(Fields(files, name), name, options, problems, warnings));
     warn_of(table.inputs.back(), table.rows, warnings);
   }
   std::ranges::stable_partition(table.inputs, &RawColumn::category);

@@ -24,6 +24,11 @@ struct TableOptions {
   std::vector<std::string> missing_values{};  ///< see is_missing()
 };
 
+struct DataOptions;
+
+/// Returns what the options of a data set say of the columns.
+[[nodiscard]] TableOptions table_options(const DataOptions& options);
+
 /// Holds the fields of a column, one for each row.
 struct RawColumn {
   std::string name{};                ///< in the head
@@ -42,15 +47,18 @@ struct RawTable {
   /// without one.
   at::Tensor targets{};
   std::vector<std::string> labels{};  ///< of the classes: numbers by size, texts sorted
+  RawColumn target_column{};          ///< the fields of the target; empty without one
   int64_t rows = 0;                   ///< of all files
 };
 
 /// Reads the columns. A column whose present fields are all numbers is one of numbers, and a column
 /// without any number is one of categories; one in which less than a tenth of the fields are no
-/// numbers is a problem, unless the options say what it is. A target of texts, and one of at most
-/// 20 different whole numbers, is a class. What cannot be read is added to `problems`, and what is
-/// read but looks wrong to `warnings`. Throws ConfigError for a name in the options that the first
-/// file lacks, a file that lacks a column of the first one, and options that contradict each other.
+/// numbers is a problem, unless the options say what it is; so is one whose texts are all numbers
+/// with a comma. A target of texts, and one of at most 20 different whole numbers, is a class; one
+/// class alone, and numbers whose differences float32 does not hold, are problems. What cannot be
+/// read is added to `problems`, and what is read but looks wrong to `warnings`. Throws ConfigError
+/// for a name in the options that the first file lacks, a file that lacks a column of the first
+/// one, and options that contradict each other.
 [[nodiscard]] RawTable raw_table(const std::vector<TableText>& files, const TableOptions& options,
                                  TableFindings& problems, TableFindings& warnings);
 

@@ -4,7 +4,6 @@
 
 #include <memory>
 #include <numeric>
-#include <set>
 #include <utility>
 #include <vector>
 
@@ -15,6 +14,7 @@
 #include "tare/data/datasets.h"
 #include "tare/data/gather.h"
 #include "tare/data/row_source.h"
+#include "tare/data/table_check.h"
 #include "tare/data/table_columns.h"
 #include "tare/data/tensor_dataset.h"
 
@@ -162,36 +162,21 @@ std::string description_of(const RawTable& table, const std::string& file) {
          printable(table.target) + ", " + target + ")";
 }
 
-TableOptions options_of(const DataOptions& o) {
-  return {.target = o.target,
-          .columns = o.columns,
-          .omit = o.omit,
-          .categories = o.categories,
-          .numbers = o.numbers,
-          .missing_values = o.missing_values};
-}
-
 datasets::Found read(const DataOptions& o, const std::string& kind) {
   const auto need = [&](const char* field, const char* allowed) {
     throw ConfigError("data.make", field, "is needed by the data set " + kind, allowed, "");
   };
   if (o.file.empty()) need("file", "the file of a table");
   if (o.target.empty()) need("target", "the name of the column to predict");
-  std::vector<fs::path> paths{o.file};
-  paths.insert(paths.end(), o.valid_files.begin(), o.valid_files.end());
-  paths.insert(paths.end(), o.test_files.begin(), o.test_files.end());
-  std::set<fs::path> seen;
-  for (const fs::path& path : paths)
-    if (!seen.insert(fs::weakly_canonical(path)).second)
-      throw ConfigError("data.make", "file", "is there twice, or valid_files or test_files have it",
-                        "each file once, in one split", path.string());
+  const std::vector<fs::path> paths = table_paths(o);
   const TableFormat format{.kind = kind, .separator = o.separator, .header = o.header};
   std::vector<TableText> files;
   TableFindings problems, warnings;
   for (const fs::path& path : paths) files.push_back(read_table(path, format, &problems));
   auto shared = std::make_shared<SharedRows>();
-  shared->table = raw_table(files, options_of(o), problems, warnings);
+  shared->table = raw_table(files, table_options(o), problems, warnings);
   refuse(problems, files.front());
+  shared->table.target_column = {};  // its values are what a data set needs
   for (const TableFinding& finding : warnings.list)
     log::warning_once(printable(o.file) + ": " + text_of(finding));
   shared->options = o;

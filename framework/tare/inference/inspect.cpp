@@ -15,6 +15,7 @@
 #include "tare/checkpoint/torch_file.h"
 #include "tare/inference/bundle.h"
 #include "tare/inference/damaged_file.h"
+#include "tare/inference/one_score.h"
 #include "tare/model/fp8.h"
 
 namespace tare {
@@ -141,7 +142,7 @@ void add_summary(Page& out, const BundleManifest& m, int64_t weights) {
       m.model.name.empty() ? "a model outside the registry" : printable(m.model.name);
   add_line(out, "model", name + ", " + format_count(weights) + " weights (parameters and buffers)");
   add_line(out, "input", input_text(m));
-  const auto outputs = class_count(m);
+  const auto outputs = has_one_score(m) ? std::optional<int64_t>(2) : class_count(m);
   add_line(out, gives_classes(m) ? "classes" : "outputs",
            (outputs ? format_count(*outputs) : "unknown") + labels_text(m.labels));
   std::string measured;

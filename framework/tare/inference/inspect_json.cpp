@@ -8,6 +8,7 @@
 #include "tare/inference/bundle.h"
 #include "tare/inference/damaged_file.h"
 #include "tare/inference/inspect.h"
+#include "tare/inference/one_score.h"
 
 namespace tare {
 namespace {
@@ -77,7 +78,7 @@ void add_manifest(json& out, const BundleManifest& m) {
   out["rows"] = m.rows ? to_json(config::to_node(*m.rows)) : json();
   const auto outputs = class_count(m);
   out["outputs"] = outputs ? json(*outputs) : json();
-  out["classes"] = gives_classes(m) ? out["outputs"] : json();
+  out["classes"] = has_one_score(m) ? json(2) : gives_classes(m) ? out["outputs"] : json();
   out["labels"] = m.labels;
   out["transforms"] = to_json(config::to_node(m.transforms));
   out["unknown_transforms"] = m.unknown_transforms;

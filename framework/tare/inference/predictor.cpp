@@ -12,6 +12,7 @@
 #include "tare/base/error.h"
 #include "tare/base/highest.h"
 #include "tare/checkpoint/match.h"
+#include "tare/inference/one_score.h"
 #include "tare/memory/backend.h"
 #include "tare/model/held_weights.h"
 #include "tare/model/registry.h"
@@ -259,9 +260,11 @@ std::vector<Prediction> Predictor::classes(const at::Tensor& prediction, int64_t
   const at::Tensor last = by_token ? prediction.select(2, prediction.size(2) - 1) : prediction;
   const at::Tensor row = last.to(at::kFloat).contiguous();
   const float* data = row.const_data_ptr<float>();
-  const std::vector<float> scores(data, data + row.numel());
+  std::vector<float> scores(data, data + row.numel());
   std::vector<Prediction> result;
   const auto& labels = manifest().labels;
+  if (has_one_score(manifest()) && scores.size() == 1)
+    scores = {1 - scores.front(), scores.front()};
   for (const size_t at : highest(scores, static_cast<size_t>(std::max<int64_t>(top, 1))))
     result.push_back({at < labels.size() ? labels[at] : std::to_string(at),
                       static_cast<int64_t>(at), scores[at]});

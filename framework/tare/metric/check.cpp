@@ -1,6 +1,9 @@
 // Refuses outputs and targets that do not fit each other.
 #include "tare/metric/check.h"
 
+#include <ATen/ops/cat.h>
+#include <ATen/ops/zeros_like.h>
+
 #include <algorithm>
 #include <sstream>
 
@@ -78,6 +81,15 @@ void check_classes(const std::string& where, const at::Tensor& output, const at:
                                 ? "; target.squeeze(-1) removes its last dimension"
                                 : ""));
   }
+}
+
+bool is_one_score(const at::Tensor& output, const at::Tensor& target) {
+  return output.defined() && target.defined() && output.dim() == 2 && output.size(1) == 1 &&
+         target.dim() == 1 && target.scalar_type() == at::kLong;
+}
+
+at::Tensor two_scores(const at::Tensor& score) {
+  return at::cat({at::zeros_like(score), score}, /*dim=*/1);
 }
 
 void check_dimensions(const std::string& where, const at::Tensor& output, int64_t most) {

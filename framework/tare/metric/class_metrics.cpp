@@ -22,7 +22,8 @@ class Accuracy : public MeanMetric {
  protected:
   [[nodiscard]] Part part(const Tensor& output, const Tensor& target) const override {
     if (threshold_) return of_all_labels(output, target);
-    return {.sum = output.argmax(1).eq(target).sum(at::kDouble),  // -100 equals no index
+    const Tensor scores = is_one_score(output, target) ? two_scores(output) : output;
+    return {.sum = scores.argmax(1).eq(target).sum(at::kDouble),  // -100 equals no index
             .counted = target.ne(kIgnoredLabel).sum(at::kDouble)};
   }
 
@@ -51,14 +52,16 @@ class TopK : public MeanMetric {
 
   void check(const std::string& where, const Tensor& output, const Tensor& target) const override {
     check_classes(where, output, target);
-    if (k_ > output.size(1))
+    const int64_t classes = is_one_score(output, target) ? 2 : output.size(1);
+    if (k_ > classes)
       throw ConfigError("metric", "top_k.k", "is more than the model has classes",
-                        "at most " + std::to_string(output.size(1)), std::to_string(k_));
+                        "at most " + std::to_string(classes), std::to_string(k_));
   }
 
  protected:
   [[nodiscard]] Part part(const Tensor& output, const Tensor& target) const override {
-    const Tensor best = std::get<1>(output.topk(k_, /*dim=*/1, /*largest=*/true, /*sorted=*/false));
+    const Tensor scores = is_one_score(output, target) ? two_scores(output) : output;
+    const Tensor best = std::get<1>(scores.topk(k_, /*dim=*/1, /*largest=*/true, /*sorted=*/false));
     return {.sum = best.eq(target.unsqueeze(1)).sum(at::kDouble),
             .counted = target.ne(kIgnoredLabel).sum(at::kDouble)};
   }

@@ -56,14 +56,17 @@ double mean(Figure figure, const std::vector<Counts>& all, bool evenly) {
 /// Counts predictions and targets by class or label, in float64 on the device.
 class CountMetric : public NamedMetric {
  public:
-  CountMetric(std::optional<double> threshold, int64_t ignored)
-      : threshold_(threshold), ignored_(ignored) {}
+  /// `of_both`: with one output for two classes both are counted, else class 1 alone.
+  CountMetric(std::optional<double> threshold, int64_t ignored, bool of_both = false)
+      : threshold_(threshold), ignored_(ignored), of_both_(of_both) {}
 
   void check(const std::string& where, const Tensor& output, const Tensor& target) const override {
     threshold_ ? check_same_shape(where, output, target) : check_classes(where, output, target);
   }
   void update(const Tensor& output, const Tensor& target) override {
-    threshold_ ? count_labels(output, target) : count_classes(output, target);
+    if (threshold_) return count_labels(output, target);
+    if (!is_one_score(output, target)) return count_classes(output, target);
+    of_both_ ? count_classes(two_scores(output), target) : count_positive(output, target);
   }
   [[nodiscard]] std::vector<Tensor*> state() override { return {&right_, &predicted_, &there_}; }
 
@@ -76,9 +79,10 @@ class CountMetric : public NamedMetric {
     return counts;
   }
   /// Returns the counts of the classes that take part in a mean: those that occur in predictions or
-  /// targets, and of several labels all.
+  /// targets, and of several labels, or of class 1 alone, all.
   [[nodiscard]] std::vector<Counts> occurring() const {
     std::vector<Counts> counts = all();
+    if (counts.size() == 1) return counts;
     if (ignored_ >= 0 && std::cmp_less(ignored_, counts.size()))
       counts.erase(counts.begin() + ignored_);
     if (threshold_) return counts;
@@ -97,6 +101,16 @@ class CountMetric : public NamedMetric {
     add(right_, sum_by(guess, right, classes));
     add(predicted_, sum_by(guess, counts, classes));
     add(there_, sum_by(safe, counts, classes));
+  }
+  /// Counts class 1 of two, for which the output is a score.
+  void count_positive(const Tensor& output, const Tensor& target) {
+    Tensor counts = target.ne(kIgnoredLabel);
+    if (ignored_ != kIgnoredLabel) counts = counts.logical_and(target.ne(ignored_));
+    const Tensor guess = output.flatten().gt(0).logical_and(counts),
+                 truth = target.eq(1).logical_and(counts);
+    add(right_, sum_of(guess.logical_and(truth)));
+    add(predicted_, sum_of(guess));
+    add(there_, sum_of(truth));
   }
   /// Returns how many of `of` are true by class, float64 [classes].
   static Tensor sum_by(const Tensor& label, const Tensor& of, int64_t classes) {
@@ -118,6 +132,7 @@ class CountMetric : public NamedMetric {
 
   std::optional<double> threshold_;
   int64_t ignored_;
+  bool of_both_;
   Tensor right_, predicted_, there_;
 };
 
@@ -157,7 +172,7 @@ class Overlap final : public CountMetric {
 /// The mean of the recall over the classes that occur in the targets.
 class BalancedAccuracy final : public CountMetric {
  public:
-  BalancedAccuracy() : CountMetric(std::nullopt, kIgnoredLabel) {}
+  BalancedAccuracy() : CountMetric(std::nullopt, kIgnoredLabel, /*of_both=*/true) {}
 
   [[nodiscard]] double value() const override {
     std::vector<Counts> counts = all();

@@ -89,6 +89,9 @@ Kind kind_of(const char* name, const char* summary, const char* activation,
 
 Tensor bce_with_logits(const BceOptions& options, const Tensor& output, const Tensor& target,
                        int64_t reduction) {
+  if (is_one_score(output, target))  // class 1 is what the score is for
+    return bce_with_logits(options, output, target.unsqueeze(1).to(output.scalar_type()),
+                           reduction);
   if (options.positive_weight == 1)
     return at::binary_cross_entropy_with_logits(output, target, {}, {}, reduction);
   // (1 - t) x + (1 + (w - 1) t) log(1 + e^-x), by operators that a plan knows.
@@ -412,6 +415,19 @@ ValueRange range_of(const Tensor& values) {
   return range;
 }
 
+/// Throws ConfigError for class labels other than 0 and 1.
+void check_two_classes(const std::string& where, const Tensor& target) {
+  if (target.is_meta()) return;
+  const Tensor labels = target.cpu().contiguous();
+  const int64_t* label = labels.const_data_ptr<int64_t>();
+  for (int64_t i = 0; i < labels.numel(); ++i)
+    if (label[i] != 0 && label[i] != 1)
+      throw ConfigError(where,
+                        "takes the class labels 0 and 1 with one output of the model, and "
+                        "the data have " +
+                            std::to_string(label[i]) + "; cross_entropy takes more classes");
+}
+
 /// Throws ConfigError for targets that are not probabilities.
 void check_probabilities(const std::string& where, const Tensor& target) {
   const ValueRange range = range_of(target.cpu());
@@ -433,6 +449,9 @@ void check_batch(const ResolvedLoss& loss, const at::Tensor& output, const at::T
     check_classes(where, output, target);
     if (const auto labels = label_range(loss, target.cpu()))
       check_labels(loss, *labels, output.size(1));
+  } else if (loss.name == "bce_with_logits" && is_one_score(output, target)) {
+    check_batch_size(where, output, target);
+    check_two_classes(where, target);
   } else {
     check_same_shape(where, output, target);
     if (probabilities && output.size(1) == 1)

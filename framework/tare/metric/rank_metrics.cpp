@@ -79,7 +79,7 @@ class RankMetric final : public NamedMetric {
     if (of_labels) {
       check_same_shape(where, output, target);
     } else {
-      check_classes(where, output, target, /*least=*/2);
+      check_classes(where, output, target, /*least=*/is_one_score(output, target) ? 1 : 2);
     }
     check_dimensions(where, output, /*most=*/2);
   }
@@ -96,7 +96,9 @@ class RankMetric final : public NamedMetric {
     }
     scores_ = output.size(1) == 2 ? 1 : output.size(1);
     const Tensor rows = next_rows(samples, scores_ + 1, output);
-    if (scores_ == 1) {
+    if (output.size(1) == 1) {
+      rows.select(1, 0).copy_(output.select(1, 0));
+    } else if (scores_ == 1) {
       rows.select(1, 0).copy_(output.select(1, 1).sub(output.select(1, 0)));
     } else {
       rows.narrow(1, 0, scores_).copy_(at::softmax(output, 1));

@@ -9,6 +9,7 @@
 #include "tare/base/io.h"
 #include "tare/callback/mixing.h"
 #include "tare/callback/registry.h"
+#include "tare/callback/sample_text.h"
 
 namespace tare {
 namespace {
@@ -130,6 +131,8 @@ void check_callbacks(const RecipeOptions& recipe, size_t phase, const DataFacts&
     for (const auto& [callback, path, options] : make_callbacks(recipe, of)) {
       try {
         if (!facts.sample.inputs.empty()) callback->check_data(facts.sample);
+        const auto* writer = dynamic_cast<const SampleText*>(callback.get());
+        if (writer && facts.bundle) writer->check_prompt(facts.bundle->labels);
       } catch (const ConfigError& error) {
         refuse(recipe, error.field().empty() ? path : path + '.' + error.field(), error.problem(),
                error.allowed(), error.got());

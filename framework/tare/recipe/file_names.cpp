@@ -12,6 +12,7 @@
 #include "tare/recipe/phase_data.h"
 #include "tare/recipe/resume.h"
 #include "tare/report/live.h"
+#include "tare/report/worst_rows.h"
 
 namespace tare {
 namespace {
@@ -20,9 +21,10 @@ namespace {
 class Names {
  public:
   explicit Names(const RecipeOptions& recipe) : recipe_(recipe) {
-    for (const char* name : {"recipe.yaml", "report.json", "report.html", "run_data.json",
-                             "run_data.csv", "history.json", "trial.json", "timeline.csv",
-                             "trace.json", "snapshot.pickle", "peak.folded"})
+    for (const char* name :
+         {"recipe.yaml", "report.json", "report.html", "run_data.json", "run_data.csv",
+          "history.json", "trial.json", "timeline.csv", "trace.json", "snapshot.pickle",
+          "peak.folded", report::kWorstRowsFile})
       own(name);
     own(report::kLiveFile);
     own(recipe.name + ".log");

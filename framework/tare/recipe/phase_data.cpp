@@ -100,6 +100,28 @@ void try_figures(const RecipeOptions& recipe, at::IntArrayRef shape, const at::T
             [&] { MetricState(recipe.learner.metrics[i]).update(output, target); });
 }
 
+/// Whether the recipe trains one output for two classes, the probability of the second.
+bool has_one_score(const RecipeOptions& recipe, const DataFacts& data) {
+  const bool labelled = data.sample.targets.size() == 1 &&
+                        data.sample.target().scalar_type() == c10::kLong &&
+                        data.sample.target().dim() == 1;
+  return loss_name(recipe) == "bce_with_logits" && labelled && data.labels.classes == 2;
+}
+
+/// Refuses bce_with_logits for class labels that are not two, and for other outputs than one.
+void check_one_score(const RecipeOptions& recipe, const DataFacts& data, int64_t classes) {
+  if (loss_name(recipe) != "bce_with_logits" || data.labels.classes == 0) return;
+  if (has_one_score(recipe, data) && classes != 1)
+    refuse(recipe, "model.classes",
+           "must be one output for the two classes of the data, by the loss bce_with_logits",
+           "auto or 1; or the loss cross_entropy", std::to_string(classes));
+  if (data.labels.classes > 2 && data.sample.targets.size() == 1 &&
+      data.sample.target().scalar_type() == c10::kLong)
+    refuse(recipe, "loss",
+           "is for two classes, and the data have " + std::to_string(data.labels.classes),
+           "cross_entropy, or data with two classes", "bce_with_logits");
+}
+
 /// Whether loss and metrics take the targets of the data, before there is a model.
 void check_targets(const RecipeOptions& recipe, size_t phase, const Splits& data, int64_t classes) {
   const std::vector<int64_t> first{0};
@@ -277,6 +299,7 @@ void check_data(const RecipeOptions& recipe, size_t phase, const OpenData& data)
     log::warning_once("the data of " + name_of(recipe, phase) + " have " + std::to_string(labels) +
                       " classes, and the model has " + std::to_string(classes) +
                       " outputs: the phase trains the others never to be chosen");
+  check_one_score(recipe, facts, classes);
   check_targets(recipe, phase, data.named.splits, classes);
   check_columns(recipe, data);
   if (phase + 1 == recipe.phases.size()) check_export(recipe, facts);
@@ -446,6 +469,10 @@ int64_t classes_of(const RecipeOptions& recipe, const DataFacts& data) {
   if (labels.classes == 0)
     refuse(recipe, "model.classes", "is missing: the data has no class labels to count",
            "the number of the model's outputs", "auto");
+  if (labels.classes == 1)
+    refuse(recipe, "data", "has one class only, from which a model learns nothing",
+           "samples of another class too, or model.classes: the number of classes", "");
+  if (has_one_score(recipe, data)) return 1;
   // A stray label, such as 255 for "nothing", must not decide how many outputs a model has.
   if (labels.seen * 2 < labels.classes)
     refuse(recipe, "model.classes",

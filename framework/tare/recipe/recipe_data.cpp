@@ -98,11 +98,11 @@ OpenData& RecipeData::open(const DataOptions& options, const DataCut& cut) {
     throw error.with_advice("the data set " + printable(options.name) +
                             " does not fit in memory: raise the budget, or choose smaller data");
   }
-  data.bytes = memory::backend(c10::kCPU).usage().allocated_bytes - peak.start_bytes();
   data.peak_bytes = peak.peak_above_start_bytes();
   data.facts = facts_of(data.named.splits);
   data.cut = completed(cut, data.facts);
-  apply(data.cut, data);
+  apply(data.cut, data);  // which may free a split
+  data.bytes = memory::backend(c10::kCPU).usage().allocated_bytes - peak.start_bytes();
   return open_.emplace(std::move(data));
 }
 

@@ -13,6 +13,7 @@
 #include "tare/recipe/phase_data.h"
 #include "tare/recipe/read_recipe.h"
 #include "tare/recipe/resume.h"
+#include "tare/recipe/target_check.h"
 #include "tare/recipe/weights_bundle.h"
 #include "tare/trace/trace.h"
 
@@ -80,6 +81,7 @@ ResolvedRecipe resolve_recipe(const RecipeOptions& given, RecipeData& data) {
   resolve_main(given, open_data(recipe, data), resolved);
   for (size_t i = 0; i < recipe.phases.size(); ++i)
     if (recipe.phases[i].data) resolve_phase(given, i, open_data(recipe, i, data), resolved);
+  check_same_targets(recipe, resolved.phases);
   check_sample_shape(recipe, resolved.phases.front());
   check_recipe(recipe);  // with the batches that the data has decided
   resolved.origin.recipe = essence_of(recipe);

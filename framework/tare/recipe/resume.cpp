@@ -75,11 +75,20 @@ std::string phase_text(size_t phase) { return "of " + phase_number(phase); }
 /// How the data differ; empty where they are equal.
 std::string difference(size_t phase, const Origin::Data& before, const Origin::Data& now) {
   const auto &old_one = before.identity, &new_one = now.identity;
-  if (old_one.samples != new_one.samples || old_one.digest != new_one.digest)
-    return "was begun with other data " + phase_text(phase) + ": " + printable(before.description) +
-           " there, " + printable(now.description) + " here (" + format_count(old_one.samples) +
-           " and " + format_count(new_one.samples) +
-           " samples, compared by labels and names); give it the old data";
+  if (old_one.samples != new_one.samples || old_one.digest != new_one.digest) {
+    const bool as_many = old_one.samples == new_one.samples;
+    const std::string both =
+        before.description == now.description
+            ? printable(now.description)
+            : printable(before.description) + " there, " + printable(now.description) + " here";
+    return "was begun with other data " + phase_text(phase) + ": " + both + "; " +
+           (as_many ? "there are " + format_count(now.identity.samples) +
+                          " samples as then, but their classes, targets or names of files have "
+                          "changed"
+                    : "there were " + format_count(old_one.samples) +
+                          " samples, and now there are " + format_count(new_one.samples)) +
+           "; give it the old data";
+  }
   // A checkpoint of an earlier version does not know the contents.
   if (!old_one.content.empty() && !new_one.content.empty() && old_one.content != new_one.content)
     return "was begun with other contents of the data " + phase_text(phase) + ": " +

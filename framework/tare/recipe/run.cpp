@@ -17,6 +17,7 @@
 #include "tare/callback/memory_peak.h"
 #include "tare/callback/monitor.h"
 #include "tare/callback/progress.h"
+#include "tare/checkpoint/checkpoint.h"
 #include "tare/config/node.h"
 #include "tare/experiment/experiment.h"
 #include "tare/learner/learner.h"
@@ -40,6 +41,7 @@
 #include "tare/recipe/run_printer.h"
 #include "tare/recipe/weights_bundle.h"
 #include "tare/recipe/worst_pictures.h"
+#include "tare/recipe/worst_rows.h"
 #include "tare/runtime/device_name.h"
 #include "tare/train/interrupt.h"
 
@@ -102,6 +104,7 @@ class Runner {
     report_.unsaved = autosave_->failed();
     close_folder();
     print_.end(report_);
+    if (keeps_no_weights()) print_.no_weights(folder_);
     if (trace_) print_.line(trace_->finish());
     return std::move(report_);
   }
@@ -131,6 +134,18 @@ class Runner {
       if (!recipe_.phases[i].best.empty())
         io::remove_directory_atomically(folder_ / best_checkpoint(i));
     remove_autosaves(folder_);  // the last: as long as they are there, --resume does the rest
+  }
+
+  /// Whether the run is over and its folder has neither a bundle nor a checkpoint of this run.
+  [[nodiscard]] bool keeps_no_weights() const {
+    if (options_.dry_run || report_.reason != StopReason::finished || report_.exported)
+      return false;
+    const std::vector<std::string> automatic = automatic_checkpoints();
+    for (const auto& entry : std::filesystem::directory_iterator(folder_))
+      if (std::ranges::find(automatic, entry.path().filename().string()) == automatic.end() &&
+          checkpoint::exists(entry.path()))
+        return false;
+    return true;
   }
 
   void run_learner(Model model) {
@@ -373,6 +388,14 @@ class Runner {
     const bool has_losses = static_cast<bool>(tare::resolve(recipe_.learner.loss).per_sample);
     const MemoryPlan* plan = plan_.of(recipe_.phases.size() - 1);
     const int64_t first = plan && plan->in_micro_batches ? plan->largest_validation_micro_batch : 0;
+    if (has_losses && has_numbers_of_rows(*data)) {
+      EvaluatedPredictions both =
+          learner.evaluate(split, {.losses = true, .first_micro_batch = first});
+      const auto worst = worst_rows_of(both.predictions, *data);
+      if (!worst.empty())
+        io::write_atomically(folder_ / report::kWorstRowsFile, report::csv_of(worst));
+      return both.figures;
+    }
     if (labels.size() < 2 || labels.size() > kMostClasses) return learner.validate(split, first);
     EvaluatedPredictions both =
         learner.evaluate(split, {.losses = has_losses, .first_micro_batch = first});

@@ -16,6 +16,7 @@
 #include "tare/recipe/file_names.h"
 #include "tare/recipe/resume.h"
 #include "tare/report/run_files.h"
+#include "tare/report/worst_rows.h"
 
 namespace tare {
 namespace {
@@ -64,7 +65,8 @@ bool is_autosave(const std::string& name) {
 
 /// Lists what a run of the recipe writes in its folder.
 std::vector<std::string> written_names(const RecipeOptions& recipe) {
-  std::vector<std::string> names{"recipe.yaml", "report.json", "report.html"};
+  std::vector<std::string> names{"recipe.yaml", "report.json", "report.html",
+                                 report::kWorstRowsFile};
   for (const auto& more : {automatic_checkpoints(), result_names(recipe)})
     names.insert(names.end(), more.begin(), more.end());
   return names;
@@ -101,7 +103,7 @@ std::vector<std::string> earlier_names(const fs::path& folder) {
   } catch (const ConfigError& error) {
     log::warning("which files an earlier run has written to '" + printable(folder.string()) +
                  "' is not known, because its recipe cannot be read: " + error.what());
-    return {"recipe.yaml", "report.json", "report.html"};
+    return {"recipe.yaml", "report.json", "report.html", report::kWorstRowsFile};
   }
 }
 

@@ -152,4 +152,10 @@ void RunPrinter::end(const RunReport& report) const {
       *out_);
 }
 
+void RunPrinter::no_weights(const std::filesystem::path& folder) const {
+  const std::string setting = "export=" + recipe_.name + ".tare";
+  line("no weights are kept in " + folder.string() + ": run with " + printable(setting) +
+       " to write a bundle at the end, or with `save: NAME` in a phase to write a checkpoint");
+}
+
 }  // namespace tare

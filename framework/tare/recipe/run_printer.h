@@ -51,6 +51,8 @@ class RunPrinter {
   void evaluation(const SplitFigures& evaluation, bool of_test, bool generated) const;
   void exported(const std::filesystem::path& path, int64_t bytes) const;
   void end(const RunReport& report) const;
+  /// Prints that `folder` keeps no weights of the run, and which key keeps them.
+  void no_weights(const std::filesystem::path& folder) const;
   void line(const std::string& text) const;
 
  private:

@@ -99,6 +99,8 @@ RunFiles read_run(const fs::path& folder, const fs::path& trace) {
   else
     run.missing.emplace_back("The run has not ended: it is under way, or was killed.");
   read_curves(folder, run);
+  const fs::path worst = folder / kWorstRowsFile;
+  if (fs::exists(worst)) run.worst_rows = read_worst_rows(worst);
   const fs::path timeline = trace / "timeline.csv";
   if (fs::exists(timeline) || trace != folder) run.memory = read_timeline(timeline);
   return run;

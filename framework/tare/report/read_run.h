@@ -9,6 +9,7 @@
 #include "tare/report/run_files.h"
 #include "tare/report/run_tables.h"
 #include "tare/report/timeline.h"
+#include "tare/report/worst_rows.h"
 
 namespace tare::report {
 
@@ -28,6 +29,7 @@ struct RunFiles {
   std::vector<PhaseFiles> phases{};
   std::optional<RunFigures> figures{};  ///< unset until the run has ended
   std::optional<Timeline> memory{};
+  std::vector<WorstRow> worst_rows{};  ///< of a table with numbers as targets; empty: no such
   std::vector<std::string> missing{};  ///< sentences
 };
 
@@ -39,9 +41,10 @@ struct RunFiles {
 /// Returns the metric of an epoch; null where the epoch has none of that name.
 [[nodiscard]] const MetricValue* find_metric(const EpochRow& row, const std::string& name);
 
-/// Reads recipe.yaml, report.json, the CSV files of the phases, and timeline.csv of `trace`, which
-/// need not be there if `trace` is the run's folder. Throws IoError if the folder or the trace is
-/// missing, ConfigError if the folder holds no run, FormatError and ConfigError for a damaged file.
+/// Reads recipe.yaml, report.json, the CSV files of the phases and of the worst rows, and
+/// timeline.csv of `trace`, which need not be there if `trace` is the run's folder. Throws IoError
+/// if the folder or the trace is missing, ConfigError if the folder holds no run, FormatError and
+/// ConfigError for a damaged file.
 [[nodiscard]] RunFiles read_run(const std::filesystem::path& folder,
                                 const std::filesystem::path& trace);
 

@@ -116,4 +116,16 @@ std::string test_section(const Classification& confusion) {
          worst_samples(confusion);
 }
 
+std::string worst_rows_section(const std::vector<WorstRow>& rows) {
+  std::vector<std::vector<std::string>> cells;
+  for (const WorstRow& row : rows)
+    cells.push_back({tail(row.name, kNameBytes - 3), figure(row.target), figure(row.predicted),
+                     figure(row.loss)});
+  return chart_with("Worst rows",
+                    table("worst rows", {"row", "target", "predicted", "loss"}, cells)) +
+         note(
+             "The rows of the highest loss: the file and the line, the target, and what the model "
+             "predicts.");
+}
+
 }  // namespace tare::report

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <string_view>
 
+#include "tare/base/error.h"
 #include "tare/search/sampler.h"
 #include "tare/search/value_text.h"
 
@@ -66,6 +67,17 @@ std::string run_name(const SweepOptions& sweep, int64_t id, const search::Cell& 
     if (!keeps(text[i])) text[i] = '-';
   if (text.size() > kMaxName) text.resize(kMaxName);
   return text;
+}
+
+std::string name_legend(const SweepOptions& sweep) {
+  constexpr size_t kMostShown = 10;
+  std::vector<std::string> parts;
+  for (const search::Parameter& parameter : sweep.parameters.parameters)
+    if (parameter.name != sweep.origin.word_parameter)
+      parts.push_back(initials(parameter.name) + " (" + parameter.name + ")");
+  if (parts.empty()) return {};
+  return "names of runs: " + sweep.name + " and a number, then " + listed(parts, kMostShown) +
+         (parts.size() == 1 ? " with its value" : ", each with its value");
 }
 
 std::optional<int64_t> number_in(const std::string& run_name, const std::string& sweep_name) {

@@ -20,6 +20,10 @@ namespace tare::sweep {
 /// may not have; of a number that was drawn four digits. At most 128 bytes.
 [[nodiscard]] std::string run_name(const SweepOptions& sweep, int64_t id, const search::Cell& cell);
 
+/// Returns what the names of the runs are made of, as a sentence without a full stop: "names of
+/// runs: NAME and a number, then lr (optimizer.lr) with its value"; empty: nothing varies.
+[[nodiscard]] std::string name_legend(const SweepOptions& sweep);
+
 /// Returns the number in the name of one of the sweep's runs, "s7_lr0-1"; unset for another name.
 [[nodiscard]] std::optional<int64_t> number_in(const std::string& run_name,
                                                const std::string& sweep_name);

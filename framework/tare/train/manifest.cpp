@@ -38,6 +38,7 @@ void LearnerState::check_labels_fit(const BundleManifest& manifest,
   if (!outputs) outputs = class_count({.model = manifest.model});
   if (!outputs) outputs = class_count(manifest);  // by the labels of the data
   if (!outputs || std::cmp_equal(labels.size(), *outputs)) return;
+  if (*outputs == 1 && labels.size() == 2 && loss.activation_name == "sigmoid") return;
   throw ConfigError(call, "labels", "must be a name for each output of the model",
                     std::to_string(*outputs) + " names", std::to_string(labels.size()));
 }

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "tare/base/error.h"
+#include "tare/transform/number_hint.h"
 
 namespace tare {
 namespace {
@@ -97,7 +98,8 @@ void RowEncoder::encode(int64_t row, float* out) const {
     if (!value)
       throw FormatError(kWhere, table_.path(), "line " + std::to_string(table_.line(row)),
                         "has '" + printable(field, 50) + "' in the column '" +
-                            printable(column.name) + "', which is of numbers that float32 holds");
+                            printable(column.name) +
+                            "', which is of numbers: " + number_hint(field));
     out[i] = normalised(column, *value);
     if (!std::isfinite(out[i]))
       throw FormatError(kWhere, table_.path(), "line " + std::to_string(table_.line(row)),

@@ -63,6 +63,36 @@ std::string text_of(const json& value) {
   return value.dump();
 }
 
+/// Begins the files of a kind that people give in place of a table.
+struct Beginning {
+  std::string_view bytes{};
+  const char* problem = "";
+};
+
+/// Returns why the bytes of a file are no text in UTF-8; empty: they may be.
+std::string why_no_text(std::string_view bytes) {
+  using std::string_view_literals::operator""sv;
+  static constexpr Beginning kKnown[]{
+      {"\xFF\xFE"sv, "is UTF-16: save it as UTF-8 (in Excel: CSV UTF-8)"},
+      {"\xFE\xFF"sv, "is UTF-16: save it as UTF-8 (in Excel: CSV UTF-8)"},
+      {"\x89PNG"sv, "is a PNG picture: the data sets image_folder and image_list read pictures"},
+      {"\xFF\xD8\xFF"sv,
+       "is a JPEG picture: the data sets image_folder and image_list read pictures"},
+      {"PK\x03\x04"sv, "is a ZIP file, such as a workbook of Excel: save the sheet as CSV UTF-8"},
+      {"\xD0\xCF\x11\xE0"sv, "is a document of Office: save the sheet as CSV UTF-8"},
+      {"\x1F\x8B"sv, "is compressed by gzip: decompress it"},
+      {"PAR1"sv, "is a Parquet file: write it as CSV, with to_csv() of pandas for example"},
+      {"\x93NUMPY"sv, "is an array of NumPy, which the data set npy reads"},
+      {"%PDF-"sv, "is a PDF document: write the table as CSV"}};
+  for (const Beginning& known : kKnown)
+    if (bytes.starts_with(known.bytes)) return known.problem;
+  if (bytes.find('\0') != std::string_view::npos)
+    return "holds a zero byte, so it is no text in UTF-8: save the table as CSV in UTF-8";
+  if (bytes.find('\r') != std::string_view::npos && bytes.find('\n') == std::string_view::npos)
+    return "ends its lines with \\r alone: save it with line ends of \\n or \\r\\n";
+  return {};
+}
+
 }  // namespace
 
 void TableFindings::add(TableFinding finding) {
@@ -88,6 +118,8 @@ class TableReader {
   }
 
   TableText read() {
+    const std::string problem = why_no_text({begin(), size()});
+    if (!problem.empty()) fail("the file", problem);
     const auto extension = std::filesystem::path(table_.path_).extension();
     if (std::string_view(begin(), size()).starts_with(kMark)) at_ = kMark.size();
     const bool piped = table_.path_ == "-" && at_ < size() && begin()[at_] == '{';

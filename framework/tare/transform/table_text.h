@@ -68,7 +68,7 @@ class TableText {
 /// `path`: "-" for standard input. A line that cannot be read is added to `findings` and skipped,
 /// or, where that is null, thrown as FormatError. Throws IoError; ConfigError for a separator that
 /// is not one character; FormatError for a file without a row, without names, with a name twice, or
-/// with a quote that is not closed.
+/// with a quote that is not closed, and for one that is no text in UTF-8, such as a picture.
 [[nodiscard]] TableText read_table(const std::filesystem::path& path,
                                    const TableFormat& format = {},
                                    TableFindings* findings = nullptr);

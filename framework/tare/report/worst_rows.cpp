@@ -1,0 +1,52 @@
+// Writes and reads the table of the rows that are predicted worst.
+#include "tare/report/worst_rows.h"
+
+#include <charconv>
+#include <cstdio>
+
+#include "tare/base/csv.h"
+#include "tare/base/error.h"
+
+namespace tare::report {
+namespace {
+
+constexpr const char* kHeader = "row,target,predicted,loss\n";
+
+std::string number_text(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.17g", value);
+  return text;
+}
+
+}  // namespace
+
+std::string csv_of(const std::vector<WorstRow>& rows) {
+  std::string text = kHeader;
+  for (const WorstRow& row : rows)
+    text += csv_field(row.name) + ',' + number_text(row.target) + ',' + number_text(row.predicted) +
+            ',' + number_text(row.loss) + '\n';
+  return text;
+}
+
+std::vector<WorstRow> read_worst_rows(const std::filesystem::path& file) {
+  constexpr size_t kFields = 4;
+  std::vector<WorstRow> rows;
+  read_csv(file, [&](const std::vector<std::string>& fields, size_t line) {
+    const auto refuse = [&](const char* problem) {
+      throw FormatError("report.read_run", file.string(), "line " + std::to_string(line), problem);
+    };
+    if (fields.size() != kFields) refuse("does not have four fields");
+    if (line == 1) return;
+    const auto number = [&](const std::string& text) {
+      double value = 0;
+      const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+      if (error != std::errc() || end != text.data() + text.size())
+        refuse("has text where a number should be");
+      return value;
+    };
+    rows.push_back({fields[0], number(fields[1]), number(fields[2]), number(fields[3])});
+  });
+  return rows;
+}
+
+}  // namespace tare::report
