@@ -17,7 +17,7 @@ namespace {
 
 using namespace tare;
 
-constexpr int64_t kSteps = 200, kEvery = 50;
+constexpr int64_t kSteps = 100, kEvery = 50;
 
 /// Says how a fit saves.
 struct Way {
@@ -87,7 +87,7 @@ int main(int argc, char** argv) {
   const std::filesystem::path folder = own ? own->path() : std::filesystem::path(argv[1]);
   const int rounds = argc > 2 ? std::atoi(argv[2]) : 7;
   init();
-  compare({"resnet9", {.sample_shape = {3, 32, 32}, .width = 32}, 32}, folder, rounds);
-  compare({"gpt", {.classes = 96, .sample_shape = {64}, .width = 256, .layers = 4, .heads = 4}, 8},
+  compare({"resnet9", {.sample_shape = {3, 16, 16}, .width = 16}, 16}, folder, rounds);
+  compare({"gpt", {.classes = 96, .sample_shape = {32}, .width = 128, .layers = 2, .heads = 4}, 8},
           folder, rounds);
 }
