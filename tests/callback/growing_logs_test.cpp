@@ -43,6 +43,14 @@ struct Fit {
       log.after_step(c);
     }
   }
+  void validate_inside(Callback& log) {
+    c.inside_epoch = true;
+    log.before_validate(c);
+    c.row.valid_loss = 0.125;
+    c.row.metrics = {{"accuracy", 0.5}};
+    log.after_validate(c);
+    c.inside_epoch = false;
+  }
   void end_epoch(Callback& log) {
     c.row.train_loss = 0.25;
     log.before_validate(c);
@@ -90,6 +98,21 @@ TEST(TensorBoard, HasStepsAndFiguresOfEpochs) {
   EXPECT_GT(allocated, 0);
   EXPECT_GE(seen.at("memory/peak_mib").at(0).value, allocated);
   EXPECT_EQ(seen.size(), 9U);
+}
+
+TEST(TensorBoard, HasValidationsInsideEpochsAtTheirSteps) {
+  const TempDir folder;
+  Fit fit(folder);
+  TensorBoard log;
+  fit.begin(log);
+  fit.steps(log, 2);
+  fit.validate_inside(log);
+  fit.steps(log, 1);
+  fit.end_epoch(log);
+  const auto seen = events_of(folder / kEvents);
+  EXPECT_THAT(seen.at("valid/loss"), ElementsAre(SeenValue{2, 0.125}));
+  EXPECT_THAT(seen.at("valid/accuracy"), ElementsAre(SeenValue{2, 0.5}));
+  EXPECT_THAT(seen.at("epoch/valid_loss"), ElementsAre(SeenValue{3, 0.5}));
 }
 
 TEST(TensorBoard, AFitOfAMillionStepsStaysSmall) {
@@ -186,6 +209,25 @@ TEST(JsonlLog, HasAnObjectForEachStepAndEpoch) {
             nlohmann::json::parse(R"({"type":"epoch","step":1,"epoch":1,"train_loss":0.25,)"
                                   R"("valid_loss":0.5,"metrics":{"accuracy":0.75},"seconds":3.0,)"
                                   R"("samples":100})"));
+}
+
+TEST(JsonlLog, HasValidationsInsideEpochsAtTheirSteps) {
+  const TempDir folder;
+  Fit fit(folder);
+  JsonlLog log;
+  fit.begin(log);
+  fit.steps(log, 2);
+  fit.validate_inside(log);
+  fit.steps(log, 1);
+  fit.end_epoch(log);
+  const auto lines = lines_of(folder / "log.jsonl");
+  ASSERT_EQ(lines.size(), 5U);
+  EXPECT_EQ(lines[2]["type"], "validation") << "behind the steps before it";
+  EXPECT_EQ(lines[2]["step"], 2);
+  EXPECT_EQ(lines[2]["epoch"], 1);
+  EXPECT_EQ(lines[2]["valid_loss"], 0.125);
+  EXPECT_EQ(lines[2]["metrics"]["accuracy"], 0.5);
+  EXPECT_EQ(lines[4]["type"], "epoch");
 }
 
 TEST(JsonlLog, ANumberThatIsNotFiniteIsNull) {

@@ -2,6 +2,7 @@
 #include "tare/callback/monitor.h"
 
 #include <ATen/ops/full.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -116,6 +117,71 @@ TEST(EarlyStopping, WaitsForItsPatience) {
   EXPECT_EQ(epoch(stop, c, 0.5), Action::proceed);
   EXPECT_EQ(epoch(stop, c, 0.5), Action::stop_fit);
   EXPECT_THROW(EarlyStopping({.patience = -1}), ConfigError);
+}
+
+/// A validation inside an epoch, after a step.
+Action inside(Callback& callback, FitContext& c, double valid_loss, double accuracy = 0) {
+  c.row = row(valid_loss, accuracy);
+  ++c.step;
+  c.inside_epoch = true;
+  const Action action = callback.after_validate(c);
+  c.inside_epoch = false;
+  return action;
+}
+
+TEST(EarlyStopping, CountsValidationsInsideEpochs) {
+  FakeLearner learner;
+  FitContext c{.learner = learner};
+  EarlyStopping stop({.patience = 1});
+  stop.before_fit(c);
+  EXPECT_EQ(inside(stop, c, 0.5), Action::proceed);
+  EXPECT_EQ(inside(stop, c, 0.6), Action::proceed);
+  EXPECT_EQ(stop.after_validate(c), Action::proceed) << "that of the epoch waits for its end";
+  EXPECT_EQ(epoch(stop, c, 0.6), Action::stop_fit);
+  ::testing::internal::CaptureStderr();
+  stop.after_fit(c);
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              ::testing::HasSubstr("valid_loss has not improved for 2 validations"));
+}
+
+TEST(EarlyStopping, LooksOnceAtTheFiguresWithWhichAnEpochEnds) {
+  FakeLearner learner;
+  FitContext c{.learner = learner};
+  EarlyStopping stop({.patience = 1});
+  stop.before_fit(c);
+  EXPECT_EQ(inside(stop, c, 0.5), Action::proceed);
+  EXPECT_EQ(inside(stop, c, 0.6), Action::proceed);
+  c.inside_epoch = true;  // nothing was trained since
+  EXPECT_EQ(stop.after_epoch(c), Action::proceed);
+  c.inside_epoch = false;
+  EXPECT_EQ(epoch(stop, c, 0.6), Action::stop_fit);
+}
+
+TEST(EarlyStopping, LooksAtWhatNoValidationGivesAtTheEndOfAnEpoch) {
+  FakeLearner learner;
+  FitContext c{.learner = learner};
+  EarlyStopping stop({.monitor = {.figure = "train_loss"}}), by_other({.monitor = {.figure = "x"}});
+  stop.before_fit(c);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(inside(stop, c, 0.5), Action::proceed);
+    EXPECT_EQ(inside(by_other, c, 0.5), Action::proceed) << "a column that comes later";
+  }
+  EXPECT_EQ(epoch(stop, c, 0.5), Action::proceed);
+  c.inside_epoch = true;
+  EXPECT_EQ(stop.after_epoch(c), Action::stop_fit) << "a whole epoch without improvement";
+}
+
+TEST(SaveBest, SavesInsideAnEpoch) {
+  FakeLearner learner;
+  FitContext c{.learner = learner};
+  SaveBest best({.monitor = {.figure = "accuracy"}});
+  best.before_fit(c);
+  inside(best, c, 0, 0.5);
+  inside(best, c, 0, 0.4);
+  inside(best, c, 0, 0.6);
+  epoch(best, c, 0, 0.55);
+  EXPECT_EQ(learner.saved.size(), 2U);
+  EXPECT_DOUBLE_EQ(*best.best(), 0.6);
 }
 
 TEST(EarlyStopping, GoesOnWaitingFromItsState) {

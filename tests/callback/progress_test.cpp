@@ -128,6 +128,11 @@ TEST(Progress, LineHasABarAndTheTimeLeft) {
   EXPECT_EQ(progress_line(c, -1, 5432, 40), "epoch 2/8  [==========>         ]");
   EXPECT_EQ(progress_line(c, -1, 5432, 50), "epoch 2/8  [==========>         ]  batch 50/100");
   EXPECT_EQ(progress_line(c, -1, 5432, 4), "epoc");
+  const ValidationRow validation{
+      .step = 1200, .valid_loss = 0.25, .metrics = {{"accuracy", 0.75}, {"f1", 0.5}}};
+  EXPECT_EQ(validation_line(validation),
+            "step 1200  valid_loss 0.250000  accuracy 0.750000  f1 0.500000");
+  EXPECT_EQ(validation_line(validation, 50), "step 1200  valid_loss 0.250000  accuracy 0.750000");
 }
 
 TEST(Progress, BarIsFullAtTheEnd) {

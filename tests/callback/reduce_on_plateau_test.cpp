@@ -36,6 +36,28 @@ TEST(ReduceOnPlateau, LowersTheRatesAfterEachPlateau) {
             (std::vector<double>{1, 1, 1, 0.5, 0.5, 0.25, 0.25, 0.25}));
 }
 
+TEST(ReduceOnPlateau, LooksAtValidationsInsideEpochsToo) {
+  FakeLearner learner;
+  FitContext c{.learner = learner, .lr = 1};
+  ReduceOnPlateau callback({.factor = 0.5, .patience = 1});
+  callback.before_fit(c);
+  callback.after_step(c);
+  c.inside_epoch = true;
+  std::vector<double> all;
+  for (const double loss : {3.0, 3.0, 3.0, 2.0}) {
+    c.row.valid_loss = loss;
+    callback.after_validate(c);
+    all.push_back(c.rate_factor);
+  }
+  EXPECT_EQ(all, (std::vector<double>{1, 1, 0.5, 0.5}));
+  callback.after_epoch(c);  // which ends with the last of them
+  c.inside_epoch = false;
+  callback.after_epoch(c);
+  EXPECT_EQ(c.rate_factor, 0.5) << "one look without improvement";
+  callback.after_epoch(c);
+  EXPECT_EQ(c.rate_factor, 0.25);
+}
+
 TEST(ReduceOnPlateau, ContinuesFromItsStateAndANewFitBeginsAnew) {
   FakeLearner learner;
   FitContext c{.learner = learner};
@@ -110,6 +132,18 @@ TEST(Throughput, CountsTheTrainingAlone) {
   c.row = {.seconds = 4, .samples = 100};
   callback.after_epoch(c);
   EXPECT_EQ(c.row.metrics.at(0).value, 25) << "without a validation";
+  callback.before_epoch(c);
+  c.inside_epoch = true;
+  c.row = {.seconds = 1, .samples = 50};
+  callback.before_validate(c);
+  c.row.seconds = 6;
+  callback.after_validate(c);
+  c.inside_epoch = false;
+  c.row = {.seconds = 7, .samples = 100};
+  callback.before_validate(c);
+  c.row.seconds = 12;
+  callback.after_epoch(c);
+  EXPECT_EQ(c.row.metrics.at(0).value, 50) << "without the validation inside the epoch";
   callback.before_epoch(c);
   c.row = {};
   callback.after_epoch(c);

@@ -9,6 +9,7 @@
 #include <ctime>
 #include <fstream>
 #include <random>
+#include <sstream>
 
 #include "support/deep.h"
 #include "support/files.h"
@@ -33,9 +34,16 @@ phases:
 export: killed.tare
 )";
 
+/// Settings of a run that validates inside epochs, decides by that, and saves beside the training.
+constexpr const char* kInside = R"(valid_every: 2
+save_in_background: true
+callbacks: [{reduce_on_plateau: {patience: 0, factor: 0.5}}, jsonl_log]
+)";
+
 struct Place {
-  Place() {
-    std::ofstream(folder / "killed.yaml") << kRecipe << "device: " << test_device() << '\n';
+  explicit Place(const std::string& settings = "") {
+    std::ofstream(folder / "killed.yaml")
+        << kRecipe << settings << "device: " << test_device() << '\n';
   }
   [[nodiscard]] std::vector<std::string> arguments() const {
     return {"run", "killed.yaml", "--resume", "auto"};
@@ -44,8 +52,23 @@ struct Place {
   TempDir folder;
 };
 
-TEST(Killed, AtRandomMomentsTheRunEndsAsTheUndisturbedOne) {
-  const Place straight;
+/// The figures of the lines of JSON, without times.
+std::string validations_in(const fs::path& log) {
+  std::istringstream lines(content_of(log));
+  std::string all;
+  for (std::string line; std::getline(lines, line);)
+    if (line.find(R"("type":"validation")") != line.npos)
+      all += line.substr(0, line.find(R"("seconds")")) + '\n';
+  return all;
+}
+
+class Killed : public ::testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Recipe, Killed, ::testing::Values("", kInside), [](const auto& each) {
+  return std::string(*each.param == 0 ? "Plain" : "ValidatingAndSavingInside");
+});
+
+TEST_P(Killed, AtRandomMomentsTheRunEndsAsTheUndisturbedOne) {
+  const Place straight(GetParam());
   const auto begin = std::chrono::steady_clock::now();
   ASSERT_EQ(run_program("tare", straight.arguments(), straight.folder.path()).status, 0);
   const double whole_s =
@@ -55,7 +78,7 @@ TEST(Killed, AtRandomMomentsTheRunEndsAsTheUndisturbedOne) {
   const int wanted = test_device() == "cpu" ? reduced(20, 200) : reduced(3, 20);
   int kills = 0, runs = 0;
   while (kills < wanted) {
-    const Place place;
+    const Place place(GetParam());
     ++runs;
     for (bool ended = false; !ended;) {
       Program program("tare", place.arguments(), place.folder.path());
@@ -78,6 +101,9 @@ TEST(Killed, AtRandomMomentsTheRunEndsAsTheUndisturbedOne) {
           << phase;
     for (const char* steps : {"first.steps.csv", "head.steps.csv", "all.steps.csv"})
       EXPECT_EQ(content_of(place.run() / steps), content_of(straight.run() / steps)) << steps;
+    const std::string inside = validations_in(straight.run() / "log.jsonl");
+    EXPECT_EQ(validations_in(place.run() / "log.jsonl"), inside);
+    EXPECT_EQ(inside.empty(), *GetParam() == 0);
     EXPECT_FALSE(fs::exists(place.run() / "autosave-0"));
   }
   std::printf("%d kills over %d runs\n", kills, runs);

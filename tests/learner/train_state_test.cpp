@@ -28,9 +28,15 @@ TrainState inside_a_fit() {
                      .metrics = {{"accuracy", 0.75}},
                      .seconds = 1.5,
                      .samples = 90};
+  const ValidationRow validation{.step = 12,
+                                 .epoch = 5,
+                                 .train_loss = 0.5,
+                                 .valid_loss = 0.25,
+                                 .metrics = {{"accuracy", 0.5}}};
   return {.epochs_done = 5,
           .saves = 2,
           .history = {row},
+          .restored_validation = validation,
           .plan = FitPlan{.epochs = 3,
                           .rates = {1e-3, 1e-2},
                           .schedule = {.kind = "one_cycle"},
@@ -46,7 +52,8 @@ TrainState inside_a_fit() {
                                                .drop_last = true,
                                                .shuffle = true,
                                                .seed = ~uint64_t{0}},
-                          .rows = {row}},
+                          .rows = {row},
+                          .validations = {validation, validation}},
           .callbacks = {{.name = "csv_log", .state = "{\"rows\": 1}"}}};
 }
 
@@ -61,6 +68,13 @@ TEST(TrainState, SurvivesTheRoundTrip) {
   EXPECT_EQ(read.plan->loss_counted, 48);
   EXPECT_EQ(read.plan->rate_factor, 0.5);
   EXPECT_EQ(read.plan->order, inside_a_fit().plan->order);
+  ASSERT_EQ(read.plan->validations.size(), 2U);
+  EXPECT_EQ(read.plan->validations[1].step, 12);
+  EXPECT_EQ(read.plan->validations[1].epoch, 5);
+  EXPECT_EQ(read.plan->validations[1].valid_loss, 0.25);
+  EXPECT_EQ(read.plan->validations[1].metrics.at(0).value, 0.5);
+  ASSERT_TRUE(read.restored_validation);
+  EXPECT_EQ(read.restored_validation->train_loss, 0.5);
   EXPECT_EQ(read.history.at(0).metrics.at(0).name, "accuracy");
   EXPECT_EQ(read.history[0].metrics[0].value, 0.75);
   EXPECT_EQ(read.history[0].train_loss, 0.1);
@@ -135,6 +149,8 @@ Json in_the_manifest() {
   state["fit"].erase("loss_counted");
   state["fit"].erase("rate_factor");
   state["fit"].erase("order");
+  state["fit"].erase("validations");
+  state.erase("restored_validation");
   state["callbacks"][0]["state"] = "{\"rows\": 1}";
   return state;
 }
@@ -190,6 +206,10 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{"NumberForTheHistory", "/history", 1, "state.history: is not an object"},
         Damage{"NoTable", "/history", {{"columns", 1}}, "state.history.columns: is not a list"},
         Damage{"NumberForAnObject", "/history/0", 1, "state.history: is not an object"},
+        Damage{"NoValidation",
+               "/restored_validation",
+               {{"columns", Json::array()}},
+               "state.restored_validation: is not one validation"},
         Damage{"NumberForTheFit", "/fit", 1, "state.fit: is not an object"},
         Damage{"NumberForTheRates", "/fit/rates", 1, "state.fit.rates: is not a list"},
         Damage{"TextForARate", "/fit/rates/1", "0.1",

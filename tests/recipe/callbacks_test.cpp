@@ -5,6 +5,7 @@
 
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "recipe/own_data.h"
 #include "recipe/tiny.h"
@@ -93,6 +94,58 @@ TEST_F(RecipeCallbacks, EarlyStoppingAndSaveBestEndWithTheBestWeights) {
   EXPECT_THAT(io::read_text(report.folder / "all.csv"), HasSubstr("used_mib,peak_mib"));
   EXPECT_THAT(io::read_text(report.folder / "recipe.yaml"),
               AllOf(HasSubstr("early_stopping:"), HasSubstr("patience: 1")));
+}
+
+TEST_F(RecipeCallbacks, SeeValidationsInsideEpochs) {
+  const RecipeOptions every = recipe(
+      "valid_every: 2\nexport: best.tare\ncallbacks: [{early_stopping: {min_delta: 100}}]\n"
+      "phases: [{name: only, epochs: 3, lr: 1.0e-2, best: valid_loss}]\n");
+  std::ostringstream out;
+  const RunReport report = run_recipe(every, {.out = &out, .plan = true});
+  const PhaseReport& phase = report.phases.at(0);
+  ASSERT_EQ(phase.validations.size(), 2U);
+  EXPECT_EQ(phase.validations[1].step, 4) << "the second is no improvement by 100";
+  ASSERT_EQ(phase.epochs.size(), 1U);
+  EXPECT_EQ(phase.epochs[0].valid_loss, phase.validations[1].valid_loss);
+  EXPECT_EQ(phase.epochs[0].samples, 128);
+  ASSERT_GT(phase.restored_step, 0);
+  const size_t best = phase.restored_step == 2 ? 0 : 1;
+  const auto figures = open_bundle(report.folder / "best.tare").manifest().metrics;
+  ASSERT_EQ(figures.size(), 2U);
+  EXPECT_EQ(figures[0].value, phase.validations[best].valid_loss);
+  EXPECT_EQ(figures[1].value, phase.validations[best].metrics.at(0).value);
+  const std::string step = std::to_string(phase.restored_step);
+  EXPECT_THAT(out.str(), AllOf(HasSubstr("step 2  valid_loss "), HasSubstr("step 4  valid_loss "),
+                               HasSubstr("the weights are those of step " + step),
+                               HasSubstr(", kept step " + step + " (valid_loss ")));
+  EXPECT_THAT(io::read_text(report.folder / "recipe.yaml"), HasSubstr("valid_every: 2"));
+  EXPECT_THAT(io::read_text(report.folder / "report.json"), HasSubstr("\"validations\""));
+}
+
+TEST_F(RecipeCallbacks, ValidationsInsideEpochsNeedAValidationSplit) {
+  RecipeOptions r = recipe("valid_every: 3\nphases: [{epochs: 1}]\n");
+  r.data.train = 1;
+  r.data.valid = 0;
+  try {
+    (void)run_recipe(r);
+    FAIL() << "accepted";
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(),
+                AllOf(HasSubstr("r.yaml:9:14"), HasSubstr("valid_every needs a validation split")));
+  }
+  EXPECT_THAT(refusal("valid_every: -1\nphases: [{epochs: 1}]\n"),
+              HasSubstr("valid_every must be >= 0, got -1"));
+}
+
+TEST_F(RecipeCallbacks, SavingInTheBackgroundNeedsSomethingThatSaves) {
+  const auto with = [&](const std::string& more) {
+    return refusal("save_in_background: true\n" + more);
+  };
+  EXPECT_THAT(with("phases: [{epochs: 1}]\n"),
+              HasSubstr("save_in_background has no effect, because nothing saves inside a phase"));
+  EXPECT_EQ(with("phases: [{epochs: 1, best: accuracy}]\n"), "accepted");
+  EXPECT_EQ(with("callbacks: [keep_checkpoints]\nphases: [{epochs: 1}]\n"), "accepted");
+  EXPECT_EQ(with("phases: [{callbacks: [timed_save]}]\n"), "accepted");
 }
 
 TEST_F(RecipeCallbacks, AreRefusedBeforeAnyWorkAtTheirPlace) {

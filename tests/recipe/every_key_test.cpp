@@ -50,6 +50,10 @@ class Observer final : public Callback {
     seen() << context.lr << ' ' << context.momentum << ' ' << context.loss_value() << '\n';
     return Action::proceed;
   }
+  Action after_validate(FitContext& context) override {
+    seen() << "validated " << context.step << ' ' << context.row.valid_loss << '\n';
+    return Action::proceed;
+  }
   Action after_batch(FitContext& context) override {
     const auto tasks = fs::directory_iterator("/proc/self/task");
     seen() << std::distance(begin(tasks), end(tasks)) << " threads;";
@@ -261,6 +265,10 @@ KeyRows EveryKey::rows() const {
       {"stop_on_nan", {"stop_on_nan=false", {"optimizer={kind: sgd, lr: 1e30}"}}},
       {"workers", {"workers=2"}},
       {"save_every", {"save_every=1"}},
+      {"save_in_background", {"save_in_background=true", {"save_every=1"}}},
+      {"save_in_background@unsaved", {"save_in_background=true"}},
+      {"valid_every", {"valid_every=1"}},
+      {"valid_every@unsplit", {"valid_every=1", {"data.valid=0"}}},
       {"data.name", {"data.name=digits"}},
       {"data.size", {"data.size=16"}},
       {"data.count", {"data.count=120"}},

@@ -97,13 +97,17 @@ TEST(RunFiles, ListEveryMember) {
     EXPECT_EQ(listed<EpochRow>(), 6U);
   }
   {
+    [[maybe_unused]] const auto& [a, b, c, d, e] = ValidationRow{};
+    EXPECT_EQ(listed<ValidationRow>(), 5U);
+  }
+  {
     [[maybe_unused]] const auto& [a, b, c, d, e, f] = PhaseLeak{};
     EXPECT_EQ(listed<PhaseLeak>(), 6U);
   }
   {
-    [[maybe_unused]] const auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r] =
+    [[maybe_unused]] const auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t] =
         PhaseReport{};
-    EXPECT_EQ(listed<PhaseReport>(), 18U);
+    EXPECT_EQ(listed<PhaseReport>(), 20U);
   }
   {
     [[maybe_unused]] const auto& [a, b, c, d, e] = ScheduledStep{};
@@ -212,8 +216,9 @@ TEST(RunFiles, KeepNamesAndOrderOfTheirKeys) {
             "name data device reason phases machine resumed_from resumes generated test valid "
             "classification export residual_bytes process_bytes seconds tracker ");
   EXPECT_EQ(keys(json["phases"][0]),
-            "name epochs seconds samples_per_s consumed_bytes data_bytes peak_bytes micro_batch "
-            "overflows restored_epoch reclaimed_bytes residual_bytes fragmented_bytes "
+            "name epochs validations seconds samples_per_s consumed_bytes data_bytes peak_bytes "
+            "micro_batch overflows restored_epoch restored_step reclaimed_bytes residual_bytes "
+            "fragmented_bytes "
             "allocator_retries leaks planned_peak_bytes lr_find schedule ");
   EXPECT_EQ(keys(json["phases"][0]["lr_find"]),
             "lr suggestion valley steepest minimum steps stopped_early seconds ");
@@ -222,6 +227,7 @@ TEST(RunFiles, KeepNamesAndOrderOfTheirKeys) {
             "step first_lr last_lr momentum weight_decay ");
   EXPECT_EQ(keys(json["phases"][0]["epochs"][0]),
             "epoch train_loss valid_loss metrics seconds samples ");
+  EXPECT_EQ(keys(json["phases"][0]["validations"][0]), "step epoch train_loss valid_loss metrics ");
   EXPECT_EQ(keys(json["phases"][0]["leaks"][0]),
             "phase site blocks bytes youngest_steps oldest_steps ");
   EXPECT_EQ(keys(json["machine"]), "tare libtorch processor threads memory_bytes device ");
@@ -323,8 +329,9 @@ TEST(RunFiles, NameEveryKeyThatIsMissing) {
   for (const char* key : {"name", "epochs", "seconds", "samples_per_s", "consumed_bytes",
                           "peak_bytes", "reclaimed_bytes", "residual_bytes"})
     EXPECT_EQ(without("/phases/1", key), std::string("phases[1].") + key);
-  for (const char* key : {"data_bytes", "micro_batch", "overflows", "restored_epoch", "leaks",
-                          "fragmented_bytes", "allocator_retries", "planned_peak_bytes"})
+  for (const char* key :
+       {"data_bytes", "micro_batch", "overflows", "restored_epoch", "leaks", "validations",
+        "fragmented_bytes", "allocator_retries", "planned_peak_bytes"})
     EXPECT_EQ(without("/phases/1", key), "accepted") << key;
   for (const char* key : {"machine", "tracker", "test", "valid", "classification", "export"})
     EXPECT_EQ(without("", key), "accepted") << key;

@@ -50,6 +50,8 @@ TEST(Outcome, HasTheValueOfTheWeightsThatTheRunEndedWith) {
   EXPECT_EQ((Outcome{.values = {3, 1, 2}}.value()), 2);
   EXPECT_EQ((Outcome{.values = {3, 1, 2}, .restored_epoch = 2}.value()), 1);
   EXPECT_EQ((Outcome{.values = {3}, .restored_epoch = 2}.value()), 3) << "a table that was cut";
+  EXPECT_EQ((Outcome{.values = {3, 1, 2}, .restored_epoch = 2, .restored_value = 0.5}.value()), 0.5)
+      << "of a validation inside that epoch";
   EXPECT_TRUE(std::isnan(Outcome{}.value()));
 }
 

@@ -1,13 +1,12 @@
 // Writes the periodic checkpoints of a fit under two names in turn.
 #include "tare/callback/autosave.h"
 
-#include <c10/util/Exception.h>
-
-#include <exception>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "tare/base/error.h"
 #include "tare/base/log.h"
+#include "tare/callback/save_failure.h"
 
 namespace tare {
 
@@ -17,27 +16,39 @@ Autosave::Autosave(int64_t every) : every_(every) {
 
 std::vector<std::string> Autosave::names() { return {"autosave-0", "autosave-1"}; }
 
+size_t Autosave::begin_save() {
+  return std::exchange(turn_, (turn_ + 1) % names().size());  // the checkpoint holds its own name
+}
+
+void Autosave::end_save(size_t turn_before, const std::exception_ptr& error) {
+  failed_ = error != nullptr;
+  if (failed_) {
+    turn_ = turn_before;
+    log::warning("no checkpoint was written: " + failure_text(error) +
+                 (has_one_ ? "; the one before stays, training continues"
+                           : "; there is none yet, training continues"));
+  } else {
+    has_one_ = true;
+  }
+}
+
 bool Autosave::write(const std::function<void(const std::string&)>& save) {
-  const size_t before = turn_;
-  turn_ = (turn_ + 1) % names().size();  // the checkpoint holds it: its own name
+  const size_t before = begin_save();
+  std::exception_ptr error;
   try {
     save(names()[turn_]);
-    failed_ = false;
-    has_one_ = true;
-  } catch (const c10::Error& error) {  // its what() has a stack
-    fail(before, error.what_without_backtrace());
-  } catch (const std::exception& error) {
-    fail(before, error.what());
+  } catch (...) {  // it is handed on
+    error = std::current_exception();
   }
+  end_save(before, error);
   return !failed_;
 }
 
-void Autosave::fail(size_t turn_before, const std::string& reason) {
-  turn_ = turn_before;
-  failed_ = true;
-  log::warning("no checkpoint was written: " + printable(reason) +
-               (has_one_ ? "; the one before stays, training continues"
-                         : "; there is none yet, training continues"));
+void Autosave::save(LearnerView& learner) {
+  learner.finish_saves();  // one that fails gives its name back
+  const size_t before = begin_save();
+  learner.try_save(names()[turn_],
+                   [this, before](const std::exception_ptr& error) { end_save(before, error); });
 }
 
 Action Autosave::before_fit(FitContext& context) {
@@ -50,7 +61,7 @@ Action Autosave::after_batch(FitContext& context) {
   if (every_ == 0 || context.step % every_ != 0 || context.step == seen_step_)
     return Action::proceed;
   seen_step_ = context.step;
-  write([&](const std::string& name) { context.learner.save(name); });
+  save(context.learner);
   return Action::proceed;
 }
 

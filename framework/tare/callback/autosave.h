@@ -1,6 +1,7 @@
 // Autosave: periodic checkpoints during a fit, so that a crash loses little work.
 #pragma once
 
+#include <exception>
 #include <functional>
 #include <string>
 #include <vector>
@@ -23,7 +24,10 @@ class Autosave final : public Callback {
   [[nodiscard]] static std::vector<std::string> names();
   /// Calls `save` with the name whose turn it is. Returns false if it threw, which is logged.
   bool write(const std::function<void(const std::string& name)>& save);
-  /// Whether the last save failed.
+  /// Saves in a fit, under the name whose turn it is once the save before has ended. A thread may
+  /// write it, see LearnerView::try_save().
+  void save(LearnerView& learner);
+  /// Whether the last save that has ended failed.
   [[nodiscard]] bool failed() const { return failed_; }
 
   [[nodiscard]] std::string name() const override { return "autosave"; }
@@ -33,7 +37,8 @@ class Autosave final : public Callback {
   void load_state(const std::string& json) override;
 
  private:
-  void fail(size_t turn_before, const std::string& reason);
+  [[nodiscard]] size_t begin_save();
+  void end_save(size_t turn_before, const std::exception_ptr& error);
 
   int64_t every_;
   int64_t seen_step_ = 0;

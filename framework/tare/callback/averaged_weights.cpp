@@ -230,7 +230,7 @@ Action Swa::before_fit(FitContext& context) {
 }
 
 Action Swa::before_validate(FitContext& context) {
-  look_at(context.epoch, context);
+  if (!context.inside_epoch) look_at(context.epoch, context);
   return Action::proceed;
 }
 

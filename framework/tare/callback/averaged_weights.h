@@ -114,7 +114,8 @@ class Ema final : public AveragedWeights {
 
 /// Averages the weights at the ends of epochs, each with the same weight, from the epoch on before
 /// which the share `start` of the fit's epochs lies (Izmailov et al. 2018, stochastic weight
-/// averaging). Validations before see the weights that are trained.
+/// averaging). Validations before see the weights that are trained; one inside an epoch sees the
+/// averages as the epoch before has left them.
 class Swa final : public AveragedWeights {
  public:
   /// Throws ConfigError for an option out of range.

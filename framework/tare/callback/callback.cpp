@@ -39,6 +39,16 @@ const char* to_string(Event event) {
   return "?";
 }
 
+void LearnerView::try_save(const std::string& name, const SaveDone& done) {
+  std::exception_ptr error;
+  try {
+    save(name);
+  } catch (...) {  // it is handed on
+    error = std::current_exception();
+  }
+  done(error);
+}
+
 std::string_view FitContext::advice_on_divergence() const {
   if (!bfloat16_on_host) return DivergedError::kAdvice;
   return "use precision fp32, because convolutions of small pictures go wrong in bfloat16 on a "

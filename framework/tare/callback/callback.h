@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <exception>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -31,6 +32,9 @@ enum class Action {
   stop_fit,    ///< end the fit as soon as this step is whole
 };
 
+/// Gets the result of a checkpoint's write: null, or the error for which there is none.
+using SaveDone = std::function<void(const std::exception_ptr& error)>;
+
 /// Shows callbacks the part of the Learner that is safe to call while a fit runs.
 class LearnerView {
  public:
@@ -44,8 +48,15 @@ class LearnerView {
   [[nodiscard]] virtual const std::filesystem::path& folder() const = 0;
   /// Returns the training split of the fit; null: there is none to be seen.
   [[nodiscard]] virtual DatasetPtr training_data() const { return nullptr; }
-  /// Writes a checkpoint from which Learner::resume() continues at this step.
+  /// Writes a checkpoint from which Learner::resume() continues at this step. With
+  /// LearnerOptions::save_in_background it returns once the state is copied, after it has waited
+  /// for the write before; an error of the write ends the fit before its next step, or at its end.
   virtual void save(const std::string& name) = 0;
+  /// Saves likewise, and gives the result to `done` in place of throwing it: on this thread, at
+  /// once or, where a thread writes, before the next step, the next save or the end of the fit.
+  virtual void try_save(const std::string& name, const SaveDone& done);
+  /// Waits until no checkpoint is being written, and hands its result on as try_save() does.
+  virtual void finish_saves() {}
   /// Copies the weights of a checkpoint back into the model; optimizer and progress stay as they
   /// are.
   virtual void restore_weights(const std::string& name) = 0;
@@ -91,7 +102,11 @@ struct FitContext {
   /// Multiplies the rates of all following steps, after the schedule; a callback may change it, and
   /// a resumed fit continues with it.
   double rate_factor = 1;
-  EpochRow row{};                  ///< of this epoch, complete in after_epoch
+  EpochRow row{};  ///< of this epoch, complete in after_epoch
+  /// The figures of the validation in `row` are of one inside the epoch, see
+  /// LearnerOptions::valid_every: true in the before_validate and after_validate of such a one, and
+  /// in after_epoch where nothing was trained since, so that after_validate has shown them.
+  bool inside_epoch = false;
   std::vector<EpochText> texts{};  ///< that callbacks have made in after_epoch, for those that log
   std::exception_ptr error{};      ///< in on_exception and the after_fit that follows it
   bool interrupted = false;  ///< in after_fit: an interrupt ended the fit, resume() continues it
@@ -172,9 +187,10 @@ class Callback {
   virtual Action on_micro_batch(FitContext&) { return Action::proceed; }
   /// Called when the batch is finished, with or without a step: the place to save.
   virtual Action after_batch(FitContext&) { return Action::proceed; }
-  /// Called before the validation of an epoch. Answer skip or stronger to skip it.
+  /// Called before each validation: at the end of an epoch, and inside it, see
+  /// FitContext::inside_epoch. Answer skip or stronger to skip it.
   virtual Action before_validate(FitContext&) { return Action::proceed; }
-  /// Called when the validation of an epoch is finished; its figures are in `row`.
+  /// Called when a validation is finished; its figures are in `row`.
   virtual Action after_validate(FitContext&) { return Action::proceed; }
   /// Called when an epoch is finished, validation included; `row` is complete.
   virtual Action after_epoch(FitContext&) { return Action::proceed; }

@@ -32,12 +32,12 @@ std::string line_of(const StepSample& sample) {
                       {"time", sample.time}});
 }
 
-std::string line_of(const FitContext& context, int64_t step) {
+std::string line_of(const char* type, const FitContext& context, int64_t step) {
   const EpochRow& row = context.row;
   Json metrics = Json::object();
   for (const MetricValue& metric : row.metrics) metrics[metric.name] = number(metric.value);
   const std::chrono::duration<double> now = std::chrono::system_clock::now().time_since_epoch();
-  Json line{{"type", "epoch"},
+  Json line{{"type", type},
             {"step", step},
             {"epoch", row.epoch},
             {"train_loss", number(row.train_loss)},
@@ -86,9 +86,17 @@ Action JsonlLog::after_step(FitContext& context) {
   return Action::proceed;
 }
 
+Action JsonlLog::after_validate(FitContext& context) {
+  if (!context.inside_epoch) return Action::proceed;
+  parts_->write_steps(io::Flush::no);
+  parts_->file.add(line_of("validation", context, parts_->samples.last_step()));
+  parts_->file.write(io::Flush::no);
+  return Action::proceed;
+}
+
 Action JsonlLog::after_epoch(FitContext& context) {
   parts_->write_steps(io::Flush::no);
-  parts_->file.add(line_of(context, parts_->samples.last_step()));
+  parts_->file.add(line_of("epoch", context, parts_->samples.last_step()));
   parts_->file.write(io::Flush::yes);
   return Action::proceed;
 }

@@ -23,7 +23,9 @@ void visit_fields(auto& visit, JsonlLogOptions& o) {
 
 /// Writes `file` with an object in each line. Of a step: {"type": "step", "step", "epoch", "loss",
 /// "lr", "time"}; of an epoch: {"type": "epoch", "step", "epoch", "train_loss", "valid_loss",
-/// "metrics": {NAME: value}, "seconds", "samples", "time"}. A number that is not finite is null.
+/// "metrics": {NAME: value}, "seconds", "samples", "time"}; of a validation inside an epoch:
+/// {"type": "validation", ...} with the keys of an epoch, whose training loss, seconds and samples
+/// are those of the epoch so far. A number that is not finite is null.
 /// `step` is counted over all fits with the object, `time` is seconds since 1970.
 ///
 /// Lines are on the disk at the end of each epoch. The first fit begins the file anew, a resumed
@@ -38,6 +40,7 @@ class JsonlLog final : public Callback {
   [[nodiscard]] std::string name() const override { return "jsonl_log:" + options_.file.string(); }
   Action before_fit(FitContext& context) override;
   Action after_step(FitContext& context) override;
+  Action after_validate(FitContext& context) override;
   Action after_epoch(FitContext& context) override;
   Action after_fit(FitContext& context) override;
   [[nodiscard]] CallbackFacts facts() const override;

@@ -1,17 +1,15 @@
 // Follows a figure by epoch: saves the best, stops early, stops at NaN.
 #include "tare/callback/monitor.h"
 
-#include <c10/util/Exception.h>
-
 #include <algorithm>
 #include <cmath>
-#include <exception>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "tare/base/error.h"
 #include "tare/base/log.h"
 #include "tare/callback/registry.h"
+#include "tare/callback/save_failure.h"
 
 namespace tare {
 namespace {
@@ -56,6 +54,15 @@ double Monitor::value(const EpochRow& row) const {
                     "no figure is named '" + printable(figure) + "'; there are " + known);
 }
 
+bool Monitor::is_of_validation(const EpochRow& row) const {
+  return figure == "valid_loss" ||
+         std::ranges::find(row.metrics, figure, &MetricValue::name) != row.metrics.end();
+}
+
+std::string MonitorTurns::counted(int64_t looks) const {
+  return std::to_string(looks) + (is_inside_ ? " validation" : " epoch") + (looks == 1 ? "" : "s");
+}
+
 bool Monitor::improves(const EpochRow& row, std::optional<double> best) const {
   const auto metric = std::ranges::find(row.metrics, figure, &MetricValue::name);
   const auto said = metric == row.metrics.end() ? std::nullopt : metric->lower_is_better;
@@ -71,23 +78,27 @@ Action SaveBest::before_fit(FitContext& context) {
   return Action::proceed;
 }
 
-Action SaveBest::after_epoch(FitContext& context) {
-  const double value = options_.monitor.value(context.row);
-  if (!options_.monitor.improves(context.row, best_)) return Action::proceed;
-  const auto before = std::exchange(best_, value);  // the checkpoint holds its own
-  const auto fail = [&](const std::string& reason) {
-    best_ = before;
-    log::warning("the best weights so far were not saved: " + printable(reason) +
-                 "; training continues");
-  };
-  try {
-    context.learner.save(options_.checkpoint);
-  } catch (const c10::Error& error) {  // its what() has a stack
-    fail(error.what_without_backtrace());
-  } catch (const std::exception& error) {
-    fail(error.what());
-  }
+Action SaveBest::after_validate(FitContext& context) {
+  if (turns_.after_validate(context, options_.monitor)) look(context);
   return Action::proceed;
+}
+
+Action SaveBest::after_epoch(FitContext& context) {
+  if (turns_.after_epoch(context)) look(context);
+  return Action::proceed;
+}
+
+void SaveBest::look(FitContext& context) {
+  const double value = options_.monitor.value(context.row);
+  if (!options_.monitor.improves(context.row, best_)) return;
+  context.learner.finish_saves();                   // one that fails is not the best
+  const auto before = std::exchange(best_, value);  // the checkpoint holds its own
+  context.learner.try_save(options_.checkpoint, [this, before](const std::exception_ptr& error) {
+    if (!error) return;
+    best_ = before;
+    log::warning("the best weights so far were not saved: " + failure_text(error) +
+                 "; training continues");
+  });
 }
 
 Action SaveBest::after_fit(FitContext& context) {
@@ -120,7 +131,15 @@ Action EarlyStopping::before_fit(FitContext& context) {
   return Action::proceed;
 }
 
+Action EarlyStopping::after_validate(FitContext& context) {
+  return turns_.after_validate(context, options_.monitor) ? look(context) : Action::proceed;
+}
+
 Action EarlyStopping::after_epoch(FitContext& context) {
+  return turns_.after_epoch(context) ? look(context) : Action::proceed;
+}
+
+Action EarlyStopping::look(const FitContext& context) {
   const double value = options_.monitor.value(context.row);
   if (options_.monitor.improves(context.row, best_)) {
     best_ = value;
@@ -133,7 +152,7 @@ Action EarlyStopping::after_epoch(FitContext& context) {
 Action EarlyStopping::after_fit(FitContext&) {
   if (waited_ > options_.patience)
     log::info("stopped early: " + options_.monitor.figure + " has not improved for " +
-              std::to_string(waited_) + (waited_ == 1 ? " epoch" : " epochs"));
+              turns_.counted(waited_));
   return Action::proceed;
 }
 

@@ -21,9 +21,34 @@ struct Monitor {
   /// Returns the column's value in `row`. Throws ConfigError, listing the columns, if there is none
   /// of that name.
   [[nodiscard]] double value(const EpochRow& row) const;
+  /// Whether a validation has given the column: valid_loss, or one of the metrics of `row`.
+  [[nodiscard]] bool is_of_validation(const EpochRow& row) const;
   /// Whether the column's value in `row` beats `best` by more than min_delta. NaN never does.
   /// Throws as value().
   [[nodiscard]] bool improves(const EpochRow& row, std::optional<double> best) const;
+};
+
+/// Determines when a callback looks at its column: at the end of each epoch and, if a validation
+/// gives the column, after each validation inside an epoch; once where an epoch ends with one.
+class MonitorTurns {
+ public:
+  /// Whether the callback looks in after_validate.
+  [[nodiscard]] bool after_validate(const FitContext& context, const Monitor& monitor) {
+    has_looked_ = context.inside_epoch && monitor.is_of_validation(context.row);
+    is_inside_ = is_inside_ || has_looked_;
+    return has_looked_;
+  }
+  /// Whether the callback looks in after_epoch.
+  [[nodiscard]] bool after_epoch(const FitContext& context) const {
+    return !(context.inside_epoch && has_looked_);
+  }
+  /// Returns a number of looks in words: "3 epochs" or, where it looks inside them too, "3
+  /// validations".
+  [[nodiscard]] std::string counted(int64_t looks) const;
+
+ private:
+  bool has_looked_ = false;  // at the last validation
+  bool is_inside_ = false;   // it has looked inside an epoch
 };
 
 /// Visits the fields of a Monitor among those of a callback that has one.
@@ -45,15 +70,17 @@ void visit_fields(auto& visit, SaveBestOptions& o) {
   visit("restore", o.restore);
 }
 
-/// Saves a checkpoint after each epoch that is better than all before it in the same fit. A save
-/// that fails is logged as a warning and training continues; the best so far is then the one whose
-/// checkpoint was written. A fit that an error or an interrupt ends keeps its last weights.
+/// Saves a checkpoint after each epoch, and each validation inside an epoch, that is better than
+/// all before it in the same fit. A save that fails is logged as a warning and training continues;
+/// the best so far is then the one whose checkpoint was written. A fit that an error or an
+/// interrupt ends keeps its last weights.
 class SaveBest final : public Callback {
  public:
   /// Checks the options, see SaveBestOptions.
   explicit SaveBest(SaveBestOptions options = {}) : options_(std::move(options)) {}
   [[nodiscard]] std::string name() const override { return "save_best:" + options_.checkpoint; }
   Action before_fit(FitContext& context) override;
+  Action after_validate(FitContext& context) override;
   Action after_epoch(FitContext& context) override;
   Action after_fit(FitContext& context) override;
   [[nodiscard]] CallbackFacts facts() const override;
@@ -63,27 +90,32 @@ class SaveBest final : public Callback {
   [[nodiscard]] std::optional<double> best() const { return best_; }
 
  private:
+  void look(FitContext& context);
+
   SaveBestOptions options_;
+  MonitorTurns turns_;
   std::optional<double> best_;
 };
 
 /// Configures EarlyStopping.
 struct EarlyStoppingOptions {
   Monitor monitor{};     ///< the column that decides
-  int64_t patience = 0;  ///< epochs without improvement that are tolerated, >= 0
+  int64_t patience = 0;  ///< looks at it without improvement that are tolerated, >= 0
 };
 void visit_fields(auto& visit, EarlyStoppingOptions& o) {
   visit_monitor(visit, o.monitor);
   visit("patience", o.patience, config::at_least(0));
 }
 
-/// Stops the fit when the column has not improved for more than `patience` epochs in a row.
+/// Stops the fit when the column has not improved for more than `patience` looks in a row. It looks
+/// at the end of each epoch and at the validations inside it, see MonitorTurns.
 class EarlyStopping final : public Callback {
  public:
   /// Throws ConfigError for an option out of range.
   explicit EarlyStopping(EarlyStoppingOptions options = {});
   [[nodiscard]] std::string name() const override { return "early_stopping"; }
   Action before_fit(FitContext& context) override;
+  Action after_validate(FitContext& context) override;
   Action after_epoch(FitContext& context) override;
   Action after_fit(FitContext& context) override;  ///< logs it, behind the row of the last epoch
   [[nodiscard]] CallbackFacts facts() const override {
@@ -93,7 +125,10 @@ class EarlyStopping final : public Callback {
   void load_state(const std::string& json) override;
 
  private:
+  [[nodiscard]] Action look(const FitContext& context);
+
   EarlyStoppingOptions options_;
+  MonitorTurns turns_;
   std::optional<double> best_;
   int64_t waited_ = 0;
 };
@@ -106,8 +141,8 @@ struct StopOnNanOptions {
 };
 
 /// Ends the fit at the first loss that is NaN or infinite, before that step touches the weights. On
-/// the host every step is checked, on a device every `every` steps; the mean losses of training and
-/// validation are checked at the end of each epoch.
+/// the host every step is checked, on a device every `every` steps; the mean loss of training is
+/// checked at the end of each epoch, that of a validation after it.
 class StopOnNan final : public Callback {
  public:
   /// Throws ConfigError for an option out of range.

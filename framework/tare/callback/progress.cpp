@@ -121,6 +121,13 @@ std::string epoch_line(const EpochRow& row, size_t width) {
                     row, cells, right(format_seconds(row.seconds), 9), width);
 }
 
+std::string validation_line(const ValidationRow& row, size_t width) {
+  std::vector<std::string> pieces{formatted("step %" PRId64, row.step),
+                                  "valid_loss " + number(row.valid_loss)};
+  for (const auto& m : row.metrics) pieces.push_back(printable(m.name) + ' ' + number(m.value));
+  return fitting(pieces, width);
+}
+
 const EpochRow* best_epoch(const std::vector<EpochRow>& rows) {
   const EpochRow* best = nullptr;
   for (const EpochRow& row : rows)
@@ -187,6 +194,18 @@ void Progress::draw(const FitContext& context, Clock::time_point now) {
 
 Action Progress::before_validate(FitContext& context) {
   if (terminal_) redraw(fitting({epoch_of(context), "validating"}, terminal_width() - 1));
+  return Action::proceed;
+}
+
+Action Progress::after_validate(FitContext& context) {
+  if (!context.inside_epoch) return Action::proceed;
+  erase();
+  out_ << validation_line({.step = context.step,
+                           .valid_loss = context.row.valid_loss,
+                           .metrics = context.row.metrics},
+                          terminal_ ? terminal_width() - 1 : kAnyWidth)
+       << '\n'
+       << std::flush;
   return Action::proceed;
 }
 

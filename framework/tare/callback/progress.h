@@ -16,7 +16,8 @@ namespace tare {
 /// terminal, a row is green and has a star if its epoch is the best so far, metrics that do not fit
 /// into the width are omitted, and a line below the table (a bar, the time left, loss, learning
 /// rate, samples/s) is redrawn at most 10 times a second. Elsewhere it writes plain lines without
-/// control bytes: one per epoch, and one every 10 s in long epochs.
+/// control bytes: one per epoch, and one every 10 s in long epochs. A validation inside an epoch
+/// has a line of its own in both.
 class Progress final : public Callback {
  public:
   /// Selects between the output for a terminal and plain lines.
@@ -34,6 +35,7 @@ class Progress final : public Callback {
   Action before_epoch(FitContext& context) override;
   Action after_batch(FitContext& context) override;
   Action before_validate(FitContext& context) override;
+  Action after_validate(FitContext& context) override;
   Action after_epoch(FitContext& context) override;
   Action after_fit(FitContext& context) override;
 
@@ -58,6 +60,10 @@ class Progress final : public Callback {
 [[nodiscard]] std::string epoch_header(const EpochRow& row, size_t width = kAnyWidth);
 /// Returns the row of an epoch, under epoch_header().
 [[nodiscard]] std::string epoch_line(const EpochRow& row, size_t width = kAnyWidth);
+
+/// Returns the line of a validation inside an epoch: "step 200  valid_loss 0.1234  accuracy 0.95".
+/// The last metrics are skipped where the line would be longer than `width` columns.
+[[nodiscard]] std::string validation_line(const ValidationRow& row, size_t width = kAnyWidth);
 
 /// Returns the row with the lowest validation loss, without validation with the lowest training
 /// loss; the first of equal ones. nullptr if there is none whose loss is a number.

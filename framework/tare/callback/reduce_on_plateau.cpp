@@ -28,7 +28,17 @@ Action ReduceOnPlateau::after_step(FitContext& context) {
   return Action::proceed;
 }
 
+Action ReduceOnPlateau::after_validate(FitContext& context) {
+  if (turns_.after_validate(context, options_.monitor)) look(context);
+  return Action::proceed;
+}
+
 Action ReduceOnPlateau::after_epoch(FitContext& context) {
+  if (turns_.after_epoch(context)) look(context);
+  return Action::proceed;
+}
+
+void ReduceOnPlateau::look(FitContext& context) {
   const double value = options_.monitor.value(context.row);
   if (options_.monitor.improves(context.row, best_)) {
     best_ = value;
@@ -37,7 +47,6 @@ Action ReduceOnPlateau::after_epoch(FitContext& context) {
     waited_ = 0;
     reduce(context);
   }
-  return Action::proceed;
 }
 
 void ReduceOnPlateau::reduce(FitContext& context) {
@@ -52,8 +61,7 @@ void ReduceOnPlateau::reduce(FitContext& context) {
   lr_ *= factor;
   log::info("the rates are multiplied by " + config::number_text(factor) +
             " from here on: " + options_.monitor.figure + " has not improved for " +
-            std::to_string(options_.patience + 1) +
-            (options_.patience == 0 ? " epoch" : " epochs"));
+            turns_.counted(options_.patience + 1));
 }
 
 std::string ReduceOnPlateau::state() const {

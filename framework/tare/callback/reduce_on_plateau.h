@@ -14,7 +14,7 @@ namespace tare {
 struct ReduceOnPlateauOptions {
   Monitor monitor{};     ///< the column that decides
   double factor = 0.1;   ///< multiplies the rates, in (0, 1)
-  int64_t patience = 2;  ///< epochs without improvement that are tolerated, >= 0
+  int64_t patience = 2;  ///< looks at it without improvement that are tolerated, >= 0
   double min_lr = 0;     ///< the rate of the last parameter group is not lowered below, >= 0
 };
 void visit_fields(auto& visit, ReduceOnPlateauOptions& o) {
@@ -25,9 +25,10 @@ void visit_fields(auto& visit, ReduceOnPlateauOptions& o) {
 }
 
 /// Multiplies the rates of all following steps by `factor` when the column has not improved for
-/// more than `patience` epochs in a row, again and again (torch.optim.lr_scheduler's
-/// ReduceLROnPlateau, without a cooldown). It multiplies what the schedule gives, by
-/// FitContext::rate_factor, which a resumed fit continues. A new fit begins with its own rates.
+/// more than `patience` looks in a row, see MonitorTurns, again and again
+/// (torch.optim.lr_scheduler's ReduceLROnPlateau, without a cooldown). It multiplies what the
+/// schedule gives, by FitContext::rate_factor, which a resumed fit continues. A new fit begins with
+/// its own rates.
 class ReduceOnPlateau final : public Callback {
  public:
   /// Throws ConfigError for an option out of range.
@@ -35,6 +36,7 @@ class ReduceOnPlateau final : public Callback {
   [[nodiscard]] std::string name() const override { return "reduce_on_plateau"; }
   Action before_fit(FitContext& context) override;
   Action after_step(FitContext& context) override;
+  Action after_validate(FitContext& context) override;
   Action after_epoch(FitContext& context) override;
   [[nodiscard]] CallbackFacts facts() const override {
     return {.watched = {options_.monitor.figure}};
@@ -43,9 +45,11 @@ class ReduceOnPlateau final : public Callback {
   void load_state(const std::string& json) override;
 
  private:
+  void look(FitContext& context);
   void reduce(FitContext& context);
 
   ReduceOnPlateauOptions options_;
+  MonitorTurns turns_;
   std::optional<double> best_;
   int64_t waited_ = 0;
   double lr_ = 0;  // of the last step

@@ -1,8 +1,6 @@
 // Saves checkpoints by the clock and of the last epochs.
 #include "tare/callback/saving.h"
 
-#include <c10/util/Exception.h>
-
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -10,6 +8,7 @@
 #include "tare/base/io.h"
 #include "tare/base/log.h"
 #include "tare/callback/registry.h"
+#include "tare/callback/save_failure.h"
 
 namespace tare {
 
@@ -26,7 +25,7 @@ Action TimedSave::before_fit(FitContext& context) {
 Action TimedSave::after_batch(FitContext& context) {
   if (context.step == saved_step_ || Clock::now() - last_ < between_) return Action::proceed;
   saved_step_ = context.step;
-  turns_.write([&](const std::string& name) { context.learner.save(name); });
+  turns_.save(context.learner);
   last_ = Clock::now();
   return Action::proceed;
 }
@@ -41,29 +40,24 @@ std::string KeepCheckpoints::checkpoint(int64_t epoch) const {
 }
 
 Action KeepCheckpoints::after_epoch(FitContext& context) {
+  context.learner.finish_saves();  // one that fails is not kept
   const int64_t epoch = context.row.epoch;
   const auto before = epochs_;
   std::erase(epochs_, epoch);  // of a fit that was begun again
   epochs_.push_back(epoch);    // the checkpoint knows itself
-  const auto fail = [&](const std::string& reason) {
+  context.learner.try_save(checkpoint(epoch), [this, before, epoch, &learner = context.learner](
+                                                  const std::exception_ptr& error) {
+    if (!error) return remove_older(learner.folder());
     epochs_ = before;
     log::warning("no checkpoint of epoch " + std::to_string(epoch) +
-                 " was written: " + printable(reason) + "; training continues");
-  };
-  try {
-    context.learner.save(checkpoint(epoch));
-    remove_older(context);
-  } catch (const c10::Error& error) {  // its what() has a stack
-    fail(error.what_without_backtrace());
-  } catch (const std::exception& error) {
-    fail(error.what());
-  }
+                 " was written: " + failure_text(error) + "; training continues");
+  });
   return Action::proceed;
 }
 
-void KeepCheckpoints::remove_older(const FitContext& context) {
+void KeepCheckpoints::remove_older(const std::filesystem::path& folder) {
   while (std::ssize(epochs_) > options_.last) {
-    const auto path = context.learner.folder() / checkpoint(epochs_.front());
+    const auto path = folder / checkpoint(epochs_.front());
     try {
       io::remove_directory_atomically(path);
     } catch (const IoError& error) {

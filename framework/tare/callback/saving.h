@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -70,7 +71,7 @@ class KeepCheckpoints final : public Callback {
 
  private:
   [[nodiscard]] std::string checkpoint(int64_t epoch) const;
-  void remove_older(const FitContext& context);
+  void remove_older(const std::filesystem::path& folder);
 
   KeepCheckpointsOptions options_;
   std::vector<int64_t> epochs_;  // of the checkpoints that are there, the oldest first

@@ -61,6 +61,14 @@ struct TensorBoard::Parts {
     file.add(event_record(now(), samples.last_step(), scalars));
   }
 
+  /// Writes the figures of a validation inside an epoch.
+  void write_validation(const EpochRow& row) {
+    std::vector<EventScalar> scalars{{"valid/loss", row.valid_loss}};
+    for (const MetricValue& metric : row.metrics)
+      scalars.push_back({"valid/" + metric.name, metric.value});
+    file.add(event_record(now(), samples.last_step(), scalars));
+  }
+
   void write_texts(const FitContext& context) {
     for (const EpochText& text : context.texts)
       file.add(event_record(now(), samples.last_step(), text.name, text.text));
@@ -112,7 +120,7 @@ Action TensorBoard::before_fit(FitContext& context) {
 }
 
 Action TensorBoard::before_epoch(FitContext& context) {
-  parts_->seconds.begin();
+  parts_->seconds.before_epoch();
   parts_->peak.emplace(context.learner.device());
   return Action::proceed;
 }
@@ -134,7 +142,16 @@ Action TensorBoard::after_step(FitContext& context) {
 }
 
 Action TensorBoard::before_validate(FitContext& context) {
-  parts_->seconds.end(context.row);
+  parts_->seconds.before_validate(context);
+  return Action::proceed;
+}
+
+Action TensorBoard::after_validate(FitContext& context) {
+  parts_->seconds.after_validate(context);
+  if (!context.inside_epoch) return Action::proceed;
+  parts_->write_steps();
+  parts_->write_validation(context.row);
+  parts_->file.write(io::Flush::no);
   return Action::proceed;
 }
 

@@ -31,7 +31,8 @@ void visit_fields(auto& visit, TensorBoardOptions& o) {
 /// train/lr. Epochs: epoch/train_loss, epoch/valid_loss where there is a validation, epoch/NAME for
 /// each metric and each column that callbacks before it have added, memory/allocated_mib at the
 /// epoch's end and memory/peak_mib, both of all tensors on the Learner's device, and
-/// throughput/samples_per_s of the training; with `histograms` also weights/NAME, with `images`
+/// throughput/samples_per_s of the training. Validations inside an epoch: valid/loss, and
+/// valid/NAME for each metric. With `histograms` also weights/NAME, with `images`
 /// train/images, and NAME of each text that callbacks before it have made. The step of a value is
 /// the number of optimizer steps, counted over all fits with the object.
 ///
@@ -50,6 +51,7 @@ class TensorBoard final : public Callback {
   Action before_batch(FitContext& context) override;
   Action after_step(FitContext& context) override;
   Action before_validate(FitContext& context) override;
+  Action after_validate(FitContext& context) override;
   Action after_epoch(FitContext& context) override;
   Action after_fit(FitContext& context) override;
   [[nodiscard]] CallbackFacts facts() const override;

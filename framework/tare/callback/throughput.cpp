@@ -8,12 +8,17 @@
 namespace tare {
 
 Action Throughput::before_epoch(FitContext&) {
-  seconds_.begin();
+  seconds_.before_epoch();
   return Action::proceed;
 }
 
 Action Throughput::before_validate(FitContext& context) {
-  seconds_.end(context.row);
+  seconds_.before_validate(context);
+  return Action::proceed;
+}
+
+Action Throughput::after_validate(FitContext& context) {
+  seconds_.after_validate(context);
   return Action::proceed;
 }
 

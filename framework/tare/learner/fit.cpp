@@ -95,6 +95,7 @@ FitResult Learner::start_fit(Unfinished work, std::vector<CallbackPtr> callbacks
                              const FirstMicroBatches& first) {
   LearnerState& p = *state_;
   p.check_fit(work.plan, call);
+  p.check_valid_every(call);
   check_first_micro_batch(first.train, p.options.batch, call, "first_micro_batch");
   check_first_micro_batch(first.valid, p.options.batch, call, "first_validation_micro_batch");
   callbacks.insert(callbacks.begin(), p.options.callbacks.begin(), p.options.callbacks.end());

@@ -60,6 +60,9 @@ void check(const Model& model, const LearnerOptions& options) {
   if (options.batch < 1)
     throw ConfigError("learner", "batch", "must be >= 1", "", std::to_string(options.batch));
   if (options.micro_batch) check_micro_batch(*options.micro_batch, options.batch, "learner");
+  if (options.valid_every < 0)
+    throw ConfigError("learner", "valid_every", "must be >= 0", "",
+                      std::to_string(options.valid_every));
   check_callbacks(options.callbacks, "learner");
   check_clip(options.clip);
   check_step_in_backward(options, "learner");

@@ -118,7 +118,9 @@ class Learner final : public Accountable, private LearnerView {
 
   /// Writes the checkpoint directory `folder/name`: weights, optimizer, progress, random
   /// generators, callback states. At every moment either the old or the new checkpoint is complete.
-  /// Waits for the device. Throws IoError; ConfigError for a name that is no single path component.
+  /// Waits for the device, and for the disk unless a callback calls it in a fit with
+  /// LearnerOptions::save_in_background. Throws IoError; ConfigError for a name that is no single
+  /// path component.
   void save(const std::string& name) override;
   /// Loads what save() wrote, by name, or a checkpoint directory by path. Everything is verified
   /// first: on any error the Learner is unchanged. Throws IoError, FormatError.
@@ -192,6 +194,8 @@ class Learner final : public Accountable, private LearnerView {
   static std::unique_ptr<Learner> from_bundle(const Bundle& bundle, Model model,
                                               const LearnerLoadOptions& options);
   void restore_weights(const std::string& name) override;
+  void try_save(const std::string& name, const SaveDone& done) override;
+  void finish_saves() override;
 
   void apply(FitSetup setup, const char* call);
   [[nodiscard]] LearnerState& state(const char* call) const;  // throws StateError once destroyed

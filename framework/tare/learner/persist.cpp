@@ -1,6 +1,5 @@
 // Saves, loads and exports a Learner.
 #include <algorithm>
-#include <iterator>
 
 #include "tare/base/error.h"
 #include "tare/base/io.h"
@@ -58,11 +57,6 @@ std::vector<Metric> metrics_of(const BundleManifest& manifest) {
   return metrics;
 }
 
-void append(std::vector<NamedTensor>& tensors, std::vector<NamedTensor> more) {
-  tensors.insert(tensors.end(), std::make_move_iterator(more.begin()),
-                 std::make_move_iterator(more.end()));
-}
-
 // Omits the state of parameters that have another shape in the file: it starts from zeros.
 std::vector<NamedTensor> fitting(std::vector<NamedTensor> state, const checkpoint::Match& match) {
   for (const checkpoint::Difference& one : match.different)
@@ -93,24 +87,35 @@ checkpoint::Match check_fits(const checkpoint::Loaded& loaded, const TrainState&
 
 void Learner::save(const std::string& name) {
   LearnerState& p = state("learner.save");
+  if (p.loop && p.loop->saves_in_background()) return p.loop->save(name, {});
   const Phase phase(PhaseKind::save);
   const auto path = p.options.folder / io::checked_name(name, "checkpoint");
   try {
-    StoredState state = stored(p.train_state());
-    std::vector<NamedTensor> extra = p.saved_rng();
-    append(extra, p.saved_gradients());
-    append(extra, std::move(state.tensors));
-    checkpoint::save(path,
-                     {.model = p.saved_model(),
-                      .optimizer = p.optimizer ? p.optimizer->state() : std::vector<NamedTensor>{},
-                      .extra = std::move(extra),
-                      .state = std::move(state.json)});
+    checkpoint::save(path, p.contents());
   } catch (const OutOfMemory& error) {
     throw error.with_advice("the checkpoint '" + printable(name) +
                             "' was not written, because its copies, such as the states of random "
                             "generators, do not fit beside the training: raise the budget");
   }
   ++p.saves;
+}
+
+void Learner::try_save(const std::string& name, const SaveDone& done) {
+  LearnerState& p = state("learner.save");
+  if (!p.loop || !p.loop->saves_in_background()) return LearnerView::try_save(name, done);
+  p.loop->finish_saves();  // an error of the save before is not one of this one
+  std::exception_ptr error;
+  try {
+    return p.loop->save(name, done);
+  } catch (...) {  // it is handed on
+    error = std::current_exception();
+  }
+  done(error);
+}
+
+void Learner::finish_saves() {
+  LearnerState& p = state("learner.finish_saves");
+  if (p.loop) p.loop->finish_saves();
 }
 
 LoadReport Learner::load(const std::string& name, const LoadOptions& options) {
@@ -181,12 +186,17 @@ std::optional<CheckpointInfo> newest_checkpoint(const std::filesystem::path& fol
 
 void Learner::restore_weights(const std::string& name) {
   LearnerState& p = *state_;
+  if (p.loop) p.loop->finish_saves();
   const auto path = p.options.folder / io::checked_name(name, "checkpoint");
   const auto loaded = checkpoint::load(path, {.with_optimizer = false});
   TrainState state = train_state_from(loaded.state, loaded.extra, path);
   load_stored(p.model, loaded.model, /*strict=*/true, "learner.restore_weights", path);
-  if (const EpochRow* row = row_of_weights(state.history, state.restored_epoch))
+  p.restored_validation = validation_of_weights(state);
+  if (p.restored_validation) {
+    p.restored_epoch = p.restored_validation->epoch;
+  } else if (const EpochRow* row = row_of_weights(state.history, state.restored_epoch)) {
     p.restored_epoch = row->epoch;
+  }
   p.lent_figures = state.lent_figures;
   if (p.loop) p.loop->restored(state.callbacks);
 }

@@ -101,7 +101,8 @@ bool cut_alike(const SplitShape& a, const SplitShape& b) {
 /// Whether a probe for one of them also predicts the other.
 bool cut_alike(const FitShape& a, const FitShape& b) {
   const auto predicts = [](int64_t x, int64_t y) { return x == y || (x > kFew && y > kFew); };
-  return cut_alike(a.train, b.train) && a.valid.has_value() == b.valid.has_value() &&
+  return a.validates_inside == b.validates_inside && cut_alike(a.train, b.train) &&
+         a.valid.has_value() == b.valid.has_value() &&
          (!a.valid || cut_alike(*a.valid, *b.valid)) &&
          std::ranges::equal(point_of(a), point_of(b), predicts);
 }

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <limits>
 #include <numbers>
 
 #include "tare/base/error.h"
@@ -118,14 +119,20 @@ class LedgerAnnotator final : public Callback {
   const LearnerState* state_ = nullptr;
 };
 
-/// Allocates what saving a checkpoint allocates on the host: the state of the random generator, and
-/// a copy of each tensor that has gaps between its elements, one after the other.
-void save_state(Model& model, Optimizer& optimizer, c10::Device device) {
+/// Allocates what saving a checkpoint allocates on the host: the state of the random generator.
+std::vector<at::Tensor> save_generators(c10::Device device) {
   std::vector<at::Tensor> generators;
   for (const auto& state : rng_state(c10::kCPU))
     generators.push_back(device.is_meta()
                              ? at::empty_like(state.tensor, c10::TensorOptions(c10::kMeta))
                              : state.tensor);
+  return generators;
+}
+
+/// Allocates that and a copy of each tensor that has gaps between its elements, one after the
+/// other, which a save in the background has from the beginning of the fit.
+void save_state(Model& model, Optimizer& optimizer, c10::Device device) {
+  const std::vector<at::Tensor> generators = save_generators(device);
   for (const auto& weight : model.state()) (void)weight.tensor.detach().contiguous();
   for (const auto& state : optimizer.state()) (void)state.tensor.detach().contiguous();
 }
@@ -133,8 +140,11 @@ void save_state(Model& model, Optimizer& optimizer, c10::Device device) {
 /// Saves after each batch, each epoch or both.
 class SavedState final : public Callback {
  public:
-  SavedState(SavingBatches batches, bool has_short_one, bool epochs)
-      : batches_(batches), has_short_one_(has_short_one), epochs_(epochs) {}
+  SavedState(SavingBatches batches, bool has_short_one, bool epochs, bool in_background)
+      : batches_(batches),
+        has_short_one_(has_short_one),
+        epochs_(epochs),
+        in_background_(in_background) {}
   [[nodiscard]] std::string name() const override { return "saved_state"; }
   Action after_batch(FitContext& context) override {
     const bool is_short = has_short_one_ && context.step % context.batches == 0;
@@ -147,12 +157,16 @@ class SavedState final : public Callback {
   }
 
  private:
-  static void save(const FitContext& context) {
+  void save(const FitContext& context) const {
+    if (in_background_) {
+      (void)save_generators(context.learner.device());
+      return;
+    }
     save_state(context.learner.model(), context.learner.optimizer(), context.learner.device());
   }
 
   SavingBatches batches_;
-  bool has_short_one_, epochs_;
+  bool has_short_one_, epochs_, in_background_;
 };
 
 /// Keeps what callbacks of the fit keep on a card.
@@ -217,6 +231,29 @@ Slicer slicer(const SplitShape& split) {
   };
 }
 
+/// Whether the fit validates inside an epoch at some time.
+bool validates_inside(const PlanRequest& request, int64_t batch) {
+  const int64_t every = request.options.valid_every;
+  if (every == 0 || !request.valid) return false;
+  const SampleOrder order{.batch = batch,
+                          .samples = request.train->data()->size(),
+                          .drop_last = request.options.drop_last.value_or(false)};
+  const int64_t in_epoch = order.batches();
+  const int64_t last_epoch = std::numeric_limits<int64_t>::max() / in_epoch;
+  const int64_t batches =
+      request.batches > 0 ? request.batches : std::min(request.epochs, last_epoch) * in_epoch;
+  return every % in_epoch != 0 && every < batches;  // else that of the epoch's end takes its place
+}
+
+/// Returns the steps between two validations of a trace: one in an epoch, after a step from which
+/// the optimizer has its state and the loader is full.
+int64_t valid_every(const FitShape& shape) {
+  if (!shape.validates_inside) return 0;
+  constexpr int64_t kFull = 3;
+  const int64_t batches = shape.train.count + (shape.train.last.samples > 0 ? 1 : 0);
+  return std::clamp<int64_t>(batches - 1, 1, kFull);
+}
+
 LearnerOptions options_for(const PlanRequest& request, const FitShape& shape,
                            std::shared_ptr<Callback> callback) {
   LearnerOptions options = request.options;
@@ -233,11 +270,12 @@ LearnerOptions options_for(const PlanRequest& request, const FitShape& shape,
     if (auto planned = of_the_fit->planned()) options.callbacks.push_back(std::move(planned));
   }
   if (request.on_host() && (saving.whole || saving.last || saves_epochs))
-    options.callbacks.push_back(
-        std::make_shared<SavedState>(saving, shape.train.last.samples > 0, saves_epochs));
+    options.callbacks.push_back(std::make_shared<SavedState>(
+        saving, shape.train.last.samples > 0, saves_epochs, options.save_in_background));
   if (!request.on_host())
     options.callbacks.push_back(std::make_shared<KeptOnCard>(request.options.callbacks));
   options.progress = false;
+  options.valid_every = valid_every(shape);
   options.stop_on_nan = false;
   options.sampling = LearnerOptions{}.sampling;  // batches of any samples take as much
   options.sample_weights.clear();
@@ -406,6 +444,7 @@ FitShape shape_of(const PlanRequest& request, int64_t batch, const PartSizes& pa
   FitShape shape{.train = split_shape(request, *request.train, batch, parts.train, true)};
   shape.micro_batch = std::min(parts.train, shape.train.whole.samples);
   if (request.valid) shape.valid = split_shape(request, *request.valid, batch, parts.valid, false);
+  shape.validates_inside = validates_inside(request, batch);
   // The first step makes the optimizer's state on a card: with one whole batch in an epoch, none
   // has the state beside it until the next epoch.
   if (shape.train.count < 2) shape.epochs = std::min<int64_t>(request.epochs, 2);

@@ -144,6 +144,8 @@ struct FitShape {
   int64_t micro_batch = 0;  ///< for the training split; at most its whole batches' samples
   SplitShape train{};
   std::optional<SplitShape> valid{};
+  /// The fit validates inside an epoch at some time, which the trace does once in each.
+  bool validates_inside = false;
   int64_t epochs = 1;  ///< 2 where only the second one has whole batches after the first step
 };
 

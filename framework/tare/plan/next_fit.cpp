@@ -78,6 +78,7 @@ PlanRequest request_of(const LearnerState& state, const ParameterNames& stateful
                        plan::Machine machine) {
   const auto& spec = state.model.spec();
   PlanRequest request{.options = state.options, .machine = machine};
+  request.epochs = kMostEpochs;  // nobody knows how many
   if (spec) request.model = [spec] { return models::make(*spec); };
   request.train = std::make_shared<BatchAllocations>(state.data.train, true);
   if (state.data.valid) request.valid = std::make_shared<BatchAllocations>(state.data.valid, false);

@@ -142,11 +142,13 @@ BundleExport from_checkpoint(const RecipeOptions& recipe, const fs::path& path, 
   RecipeData data;
   Model model = model_of(recipe, open_data(recipe, data).facts, loaded, path);
   restore_lent(recipe, phase, loaded, state, model, path);
-  BundleManifest manifest{.model = *model.spec(),
-                          .transforms = {},
-                          .metrics = bundle_metrics(row_of_figures(state), recipe.learner.metrics),
-                          .activation = resolve(recipe.learner.loss).activation_name,
-                          .loss = losses::text_of(recipe.learner.loss)};
+  const auto figures = row_of_figures(state);
+  BundleManifest manifest{
+      .model = *model.spec(),
+      .transforms = {},
+      .metrics = bundle_metrics(figures ? &*figures : nullptr, recipe.learner.metrics),
+      .activation = resolve(recipe.learner.loss).activation_name,
+      .loss = losses::text_of(recipe.learner.loss)};
   // The checkpoint describes the data of all phases as they were before the size of the phase.
   const OpenData& read =
       recipe.phases[phase].data ? open_data(recipe, phase, data) : open_data(recipe, data);

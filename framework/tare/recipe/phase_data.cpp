@@ -282,6 +282,9 @@ void check_data(const RecipeOptions& recipe, size_t phase, const OpenData& data)
   if (!facts.has_valid && !options.best.empty() && options.best != "train_loss")
     refuse(recipe, path_of("best", true, phase), "needs a validation split", "train_loss",
            options.best);
+  if (!facts.has_valid && recipe.learner.valid_every > 0)
+    refuse(recipe, "valid_every", "needs a validation split", "0, or a data.valid above 0",
+           std::to_string(recipe.learner.valid_every));
   check_callbacks(recipe, phase, facts);
   at_value(recipe, "sampling", [&] {
     if (recipe.learner.sampling == "balanced")

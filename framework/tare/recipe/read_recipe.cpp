@@ -46,6 +46,7 @@ class Checker {
     check_export();
     at({"clip"}, "clip", [&] { check_clip(recipe_.learner.clip); });
     check_callbacks(recipe_);
+    check_saving();
     if (recipe_.learner.step_in_backward && recipe_.learner.clip)
       fail({"clip"}, "needs all gradients of a step, which step_in_backward never has",
            "step_in_backward: false, or no clip", "a bound");
@@ -64,6 +65,22 @@ class Checker {
     if (recipe_.learner.sampling != "each")
       fail({"sampling"}, "contradicts overfit, whose batches are the same in each epoch", "each",
            recipe_.learner.sampling);
+  }
+
+  void check_saving() const {
+    if (!recipe_.learner.save_in_background || recipe_.save_every > 0) return;
+    const auto any_saves = [](const std::vector<ChosenCallback>& chosen) {
+      return std::ranges::any_of(chosen, [](const ChosenCallback& one) {
+        const CallbackFacts facts = one.callback->facts();
+        return facts.saves_epochs || facts.saves_steps;
+      });
+    };
+    bool saves = any_saves(make_callbacks(recipe_));
+    for (size_t i = 0; i < recipe_.phases.size(); ++i)
+      saves = saves || !recipe_.phases[i].best.empty() || any_saves(make_callbacks(recipe_, i));
+    if (!saves)
+      fail({"save_in_background"}, "has no effect, because nothing saves inside a phase",
+           "omit it, or a save_every above 0", "true");
   }
 
   // With a number of classes, which the data may give later.

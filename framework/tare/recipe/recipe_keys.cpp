@@ -140,6 +140,7 @@ const std::map<std::string, std::string>& examples() {
       {"beta2", "0.99"},
       {"eps", "1e-8"},
       {"batch", "64"},
+      {"valid_every", "200"},
       {"callbacks", "[{early_stopping: {patience: 3}}]"},
       {"norm", "1.0"},
       {"options", "{depth: 3}"},

@@ -128,6 +128,7 @@ std::string essence_of(const RecipeOptions& given) {
   const RecipeOptions defaults;
   recipe.learner.device = defaults.learner.device;
   recipe.learner.workers = defaults.learner.workers;
+  recipe.learner.save_in_background = defaults.learner.save_in_background;
   recipe.save_every = defaults.save_every;
   recipe.folder = defaults.folder;
   if (export_name(recipe).empty()) recipe.export_to.reset();

@@ -12,8 +12,8 @@
 namespace tare {
 
 /// Returns what a resumed run must have in common with the one that it continues: all of the recipe
-/// but device, workers, save_every, folder and the paths of the data, whose identity is compared by
-/// itself. `recipe` is resolved, see phase_data.h.
+/// but device, workers, save_every, save_in_background, folder and the paths of the data, whose
+/// identity is compared by itself. `recipe` is resolved, see phase_data.h.
 [[nodiscard]] std::string essence_of(const RecipeOptions& recipe);
 
 /// Returns how the data of phase number `phase` differ from those that a checkpoint with these

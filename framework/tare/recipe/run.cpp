@@ -202,16 +202,18 @@ class Runner {
       result.schedule = preview.table;
     }
     result.epochs = fit.epochs;
+    result.validations = fit.validations;
     result.samples_per_s = fit.samples_per_s();
     result.micro_batch = micro_batch_->take();
     result.overflows = fit.overflows;
     result.restored_epoch = fit.restored_epoch;
+    result.restored_step = fit.restored_step;
     if (fit.lr_find && !fit.lr_find->interrupted) result.lr_find = figures_of(*fit.lr_find);
     if (fit.reason == StopReason::interrupted) {
       report_.reason = fit.reason;
       autosave(learner);
     } else if (!options_.dry_run) {
-      if (!phase.best.empty()) print_.best(phase.best, fit.restored_epoch);
+      if (!phase.best.empty()) print_.best(phase.best, fit);
       if (!phase.save.empty()) learner.save(phase.save);
     }
     if (holders_) holders_->snapshot("Before the purge of " + result.name);

@@ -88,8 +88,11 @@ void RunPrinter::recompute(const std::vector<std::string>& blocks) const {
                       : "computes " + listed(blocks) + " again in the backward, by the plan");
 }
 
-void RunPrinter::best(const std::string& figure, int64_t restored_epoch) const {
-  if (restored_epoch > 0)
+void RunPrinter::best(const std::string& figure, const FitResult& fit) const {
+  if (fit.restored_step > 0)
+    line("the weights are those of step " + format_count(fit.restored_step) +
+         ", whose validation had the best " + figure);
+  else if (fit.restored_epoch > 0)
     line("the weights are those of the epoch with the best " + figure);
   else
     line(

@@ -41,18 +41,29 @@ bool is_of_metric(const std::string& column, const std::vector<std::string>& met
   });
 }
 
-std::string best_of(const PhaseReport& phase, const std::vector<std::string>& metrics) {
-  const auto kept = std::ranges::find(phase.epochs, phase.restored_epoch, &EpochRow::epoch);
-  const EpochRow* best = kept != phase.epochs.end() ? &*kept : best_epoch(phase.epochs);
-  if (phase.epochs.size() < 2 || best == nullptr) return "";
-  const bool valid = !std::isnan(best->valid_loss);
+/// Returns "(valid_loss 0.1, accuracy 0.9)" for an epoch or a validation.
+template <class Row>
+std::string figures_of(const Row& row, const std::vector<std::string>& metrics) {
+  const bool valid = !std::isnan(row.valid_loss);
   std::ostringstream text;
-  text << (kept != phase.epochs.end() ? ", kept epoch " : ", best epoch ") << best->epoch << " ("
-       << (valid ? "valid_loss " : "train_loss ") << (valid ? best->valid_loss : best->train_loss);
-  for (const auto& m : best->metrics)
+  text << '(' << (valid ? "valid_loss " : "train_loss ")
+       << (valid ? row.valid_loss : row.train_loss);
+  for (const auto& m : row.metrics)
     if (is_of_metric(m.name, metrics)) text << ", " << m.name << ' ' << m.value;
   text << ')';
   return text.str();
+}
+
+std::string best_of(const PhaseReport& phase, const std::vector<std::string>& metrics) {
+  const auto inside =
+      std::ranges::find(phase.validations, phase.restored_step, &ValidationRow::step);
+  if (inside != phase.validations.end())
+    return ", kept step " + format_count(inside->step) + ' ' + figures_of(*inside, metrics);
+  const auto kept = std::ranges::find(phase.epochs, phase.restored_epoch, &EpochRow::epoch);
+  const EpochRow* best = kept != phase.epochs.end() ? &*kept : best_epoch(phase.epochs);
+  if (phase.epochs.size() < 2 || best == nullptr) return "";
+  return (kept != phase.epochs.end() ? ", kept epoch " : ", best epoch ") +
+         std::to_string(best->epoch) + ' ' + figures_of(*best, metrics);
 }
 
 }  // namespace

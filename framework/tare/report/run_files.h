@@ -43,6 +43,23 @@ void visit_fields(Visit& visit, EpochRow& row) {
   visit("samples", row.samples);
 }
 
+/// Holds the figures of a validation inside an epoch.
+struct ValidationRow {
+  int64_t step = 0;                    ///< steps of its fit that were taken before it
+  int64_t epoch = 0;                   ///< EpochRow::epoch of the epoch under way
+  double train_loss = 0;               ///< mean over the epoch so far
+  double valid_loss = 0;               ///< mean over what was counted
+  std::vector<MetricValue> metrics{};  ///< of the validation
+};
+template <class Visit>
+void visit_fields(Visit& visit, ValidationRow& row) {
+  visit("step", row.step);
+  visit("epoch", row.epoch);
+  visit("train_loss", row.train_loss);
+  visit("valid_loss", row.valid_loss);
+  visit.by_name("metrics", row.metrics);
+}
+
 /// Holds one optimizer step of the table of steps.
 struct StepRow {
   int64_t step = 0;  ///< from 1, of its fit
@@ -119,17 +136,19 @@ void visit_fields(Visit& visit, RateSearch& search) {
 
 /// Reports one phase of a run. "Tracked" bytes are allocated bytes on the run's device.
 struct PhaseReport {
-  std::string name{};              ///< of the phase
-  std::vector<EpochRow> epochs{};  ///< whole epochs, in order
-  double seconds = 0;              ///< wall time; of processes before a resume, that of its epochs
-  double samples_per_s = 0;        ///< of training, without validation
-  int64_t consumed_bytes = 0;      ///< tracked when its work ended, above its start
-  int64_t data_bytes = 0;          ///< of its data set, which was read before its start
-  int64_t peak_bytes = 0;          ///< highest tracked bytes above its start, and its data set
+  std::string name{};                        ///< of the phase
+  std::vector<EpochRow> epochs{};            ///< whole epochs, in order
+  std::vector<ValidationRow> validations{};  ///< inside its epochs, in order
+  double seconds = 0;          ///< wall time; of processes before a resume, that of its epochs
+  double samples_per_s = 0;    ///< of training, without validation
+  int64_t consumed_bytes = 0;  ///< tracked when its work ended, above its start
+  int64_t data_bytes = 0;      ///< of its data set, which was read before its start
+  int64_t peak_bytes = 0;      ///< highest tracked bytes above its start, and its data set
   /// Samples per forward where a batch of the training was cut into the most parts; 0: all whole.
   int64_t micro_batch = 0;
   int64_t overflows = 0;                        ///< see FitResult
   int64_t restored_epoch = 0;                   ///< see FitResult
+  int64_t restored_step = 0;                    ///< see FitResult
   int64_t reclaimed_bytes = 0;                  ///< freed by its purge
   int64_t residual_bytes = 0;                   ///< tracked after the phase minus at its start
   int64_t fragmented_bytes = 0;                 ///< see DeviceReport; 0 on the host
@@ -143,6 +162,7 @@ template <class Visit>
 void visit_fields(Visit& visit, PhaseReport& phase) {
   visit("name", phase.name);
   visit("epochs", phase.epochs);
+  visit("validations", phase.validations, Presence::where_set);
   visit("seconds", phase.seconds);
   visit("samples_per_s", phase.samples_per_s);
   visit("consumed_bytes", phase.consumed_bytes);
@@ -151,6 +171,7 @@ void visit_fields(Visit& visit, PhaseReport& phase) {
   visit("micro_batch", phase.micro_batch, Presence::since_later);
   visit("overflows", phase.overflows, Presence::since_later);
   visit("restored_epoch", phase.restored_epoch, Presence::since_later);
+  visit("restored_step", phase.restored_step, Presence::where_set);
   visit("reclaimed_bytes", phase.reclaimed_bytes);
   visit("residual_bytes", phase.residual_bytes);
   visit("fragmented_bytes", phase.fragmented_bytes, Presence::since_later);

@@ -247,7 +247,11 @@ std::string remarks(const RunFiles& run) {
       all +=
           note("Phase " + phase.name + " worked on batches in parts; its micro-batches were of " +
                format_count(samples) + " samples where these were the most.");
-    if (const int64_t epoch = phase.figures->restored_epoch; epoch > 0)
+    const int64_t epoch = phase.figures->restored_epoch, step = phase.figures->restored_step;
+    if (step > 0)
+      all += note("Phase " + phase.name + " ended with the weights of step " + format_count(step) +
+                  ", inside epoch " + format_count(epoch) + ".");
+    else if (epoch > 0)
       all += note("Phase " + phase.name + " ended with the weights of epoch " +
                   format_count(epoch) + ".");
     if (const int64_t steps = phase.figures->overflows; steps > 0)

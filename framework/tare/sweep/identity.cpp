@@ -32,7 +32,8 @@ void make_canonical(Node& node) {
 }
 
 /// Lists the keys that change where a run goes or how it is done, but not its results.
-constexpr std::array kWithout{"name", "folder", "device", "workers", "save_every"};
+constexpr std::array kWithout{"name",    "folder",     "device",
+                              "workers", "save_every", "save_in_background"};
 
 Node in_lower_case(Node value) {
   value.text = lower_case(std::move(value.text));

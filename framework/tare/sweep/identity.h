@@ -10,9 +10,10 @@
 namespace tare::sweep {
 
 /// Computes the SHA-256, in hexadecimal, of the recipe with its settings as canonical YAML: keys
-/// sorted, values in one spelling; without name, folder, device, workers and save_every. Reads the
-/// recipe once, then names cells. For a program (see SweepOrigin::is_program) it is of its
-/// configuration, without nulls and, unless they vary, the keys of SweepOrigin::without.
+/// sorted, values in one spelling; without name, folder, device, workers, save_every and
+/// save_in_background. Reads the recipe once, then names cells. For a program (see
+/// SweepOrigin::is_program) it is of its configuration, without nulls and, unless they vary, the
+/// keys of SweepOrigin::without.
 class Identity {
  public:
   /// Reads the recipe of `sweep`, which must outlive the identity. Throws IoError and ConfigError

@@ -13,20 +13,21 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// Returns the metric of an epoch or of a validation inside it.
+template <class Row>
+std::optional<double> value_of(const Row& row, const std::string& metric) {
+  if (metric == "valid_loss") return row.valid_loss;
+  if (metric == "train_loss") return row.train_loss;
+  const auto found = std::ranges::find(row.metrics, metric, &MetricValue::name);
+  return found == row.metrics.end() ? std::nullopt : std::optional(found->value);
+}
+
 /// Returns the metric by epoch, over all phases.
 std::vector<double> values_of(const report::RunFiles& run, const std::string& metric) {
   std::vector<double> values;
-  for (const auto& phase : run.phases) {
-    for (const auto& epoch : phase.epochs) {
-      if (metric == "valid_loss") {
-        values.push_back(epoch.valid_loss);
-      } else if (metric == "train_loss") {
-        values.push_back(epoch.train_loss);
-      } else if (const MetricValue* value = report::find_metric(epoch, metric)) {
-        values.push_back(value->value);
-      }
-    }
-  }
+  for (const auto& phase : run.phases)
+    for (const auto& epoch : phase.epochs)
+      if (const auto value = value_of(epoch, metric)) values.push_back(*value);
   return values;
 }
 
@@ -41,6 +42,14 @@ int64_t peak_of(const report::RunFiles& run) {
 int64_t restored_epoch_of(const report::RunFiles& run) {
   const bool known = !run.phases.empty() && run.phases.back().figures;
   return known ? run.phases.back().figures->restored_epoch : 0;
+}
+
+/// Returns the metric of the validation inside an epoch whose weights the run ends with.
+std::optional<double> restored_value_of(const report::RunFiles& run, const std::string& metric) {
+  if (run.phases.empty() || !run.phases.back().figures) return std::nullopt;
+  const PhaseReport& last = *run.phases.back().figures;
+  const auto found = std::ranges::find(last.validations, last.restored_step, &ValidationRow::step);
+  return found == last.validations.end() ? std::nullopt : value_of(*found, metric);
 }
 
 /// Returns the bytes of the phases' tables of epochs.
@@ -77,6 +86,7 @@ Outcome outcome_of(const fs::path& folder, const launch::ChildEnd& end, const st
     if (!outcome.reason.empty()) return outcome;
     outcome.values = values_of(run, metric);
     outcome.restored_epoch = restored_epoch_of(run);
+    outcome.restored_value = restored_value_of(run, metric);
     if (!run.figures || run.figures->reason != StopReason::finished) {
       outcome.reason = "not finished";
     } else if (outcome.values.empty()) {

@@ -44,6 +44,9 @@ struct Outcome {
   /// The epoch, from 1, whose weights the run ended with, where it restored those of an earlier
   /// one; 0: the last.
   int64_t restored_epoch = 0;
+  /// The metric of the validation inside an epoch whose weights the run ended with; unset: they are
+  /// of an epoch's end.
+  std::optional<double> restored_value{};
   int64_t peak_bytes = 0;  ///< highest tracked bytes; 0: not known
   int64_t exit_code = 0;   ///< of the process; 0 also where a signal ended it
   double seconds = 0;      ///< wall time of the run
@@ -53,6 +56,7 @@ struct Outcome {
   /// Returns the trial's value, if it is complete or pruned: that of the weights which the run
   /// ended with. NaN without an epoch.
   [[nodiscard]] double value() const {
+    if (restored_value) return *restored_value;
     if (values.empty()) return std::numeric_limits<double>::quiet_NaN();
     const bool earlier = restored_epoch > 0 && restored_epoch <= std::ssize(values);
     return earlier ? values[static_cast<size_t>(restored_epoch) - 1] : values.back();

@@ -109,6 +109,7 @@ FitLoop::FitLoop(LearnerState& state, LearnerView& learner, FitStart start, cons
       training_loader(state_.options, state_.drops_last(), state_.sample_weights(call)));
   restore(start.work.callbacks, callbacks_);
   context_.rate_factor = plan_.rate_factor;
+  if (state_.options.save_in_background && start.saves) saves_.emplace(state_);
   if (state_.options.step_in_backward) stepper_.emplace(*optimizer_);
   micro_batches_.emplace(std::move(start.micro_batches), state_.sizes);
   meter_.restore(plan_.loss_sum, plan_.loss_samples, plan_.loss_counted);
@@ -151,11 +152,13 @@ FitResult FitLoop::run() {
     clear_interrupt();
   }
   return {.epochs = plan_.rows,
+          .validations = plan_.validations,
           .reason = interrupted_                        ? StopReason::interrupted
                     : plan_.finished() || out_of_time() ? StopReason::finished
                                                         : StopReason::callback,
           .steps = plan_.step - first_step,
           .restored_epoch = state_.restored_epoch,
+          .restored_step = state_.restored_validation ? state_.restored_validation->step : 0,
           .overflows = plan_.overflows,
           .seconds = seconds_since(started),
           .lr_find = plan_.found};
@@ -163,6 +166,7 @@ FitResult FitLoop::run() {
 
 void FitLoop::run_epochs() {
   allows(&Callback::before_fit, Action::stop_fit);
+  if (saves_) saves_->prepare(callbacks_);
   while (!plan_.finished() && !out_of_time() && action_ < Action::stop_fit) {
     train_epoch();
     if (interrupted_) break;  // inside the epoch, where resume() continues: it gets no row
@@ -170,7 +174,9 @@ void FitLoop::run_epochs() {
     close_epoch();
   }
   context_.interrupted = interrupted_;
+  finish_saves();
   notify(callbacks_, &Callback::after_fit, context_);
+  finish_saves();
   for (const auto& callback : callbacks_)
     if (!interrupted_ && callback->facts().keeps_lent) state_.lent_figures = false;
 }
@@ -185,13 +191,17 @@ void FitLoop::train_epoch() {
   c.row = EpochRow{.epoch = p.epochs_done + 1, .seconds = plan_.batch > 0 ? plan_.seconds : 0};
   c.epoch = plan_.epoch;
   p.model.train(true);
+  inside_.reset();
   allows(&Callback::before_epoch, Action::stop_epoch);
   feed_->start(p.epochs_done, plan_.batch);
-  while (action_ < Action::stop_epoch && !at_last_batch() && train_next()) {
+  bool has_time = validate_if_due();  // after the batch of a checkpoint saved before it
+  while (has_time && action_ < Action::stop_epoch && !at_last_batch() && train_next()) {
     if (out_of_time()) break;
     if (!is_planned_ && interrupt_requested()) {
       interrupted_ = true;
       action_ = Action::stop_fit;
+    } else {
+      has_time = validate_if_due();
     }
   }
   feed_->stop();
@@ -204,6 +214,7 @@ bool FitLoop::train_next() {
   std::optional<memory::Step> step;
   if (!is_planned_) step.emplace();
   if (!next_batch()) return false;
+  if (saves_) saves_->poll();
   train_batch();
   return true;
 }
@@ -278,12 +289,12 @@ bool FitLoop::out_of_time() const {
   return seconds >= plan_.most_seconds;
 }
 
-void FitLoop::validate_epoch() {
+bool FitLoop::validate() {
   LearnerState& p = state_;
   FitContext& c = context_;
   c.row.valid_loss = std::numeric_limits<double>::quiet_NaN();
   p.lent_figures = false;
-  if (!p.data.valid || !allows(&Callback::before_validate, Action::skip)) return;
+  if (!p.data.valid || !allows(&Callback::before_validate, Action::skip)) return false;
   const auto started = Clock::now();
   const Evaluation result = [&] {
     LentWeights weights(callbacks_, p.model);
@@ -294,8 +305,71 @@ void FitLoop::validate_epoch() {
   c.row.valid_loss = result.loss;
   c.row.metrics = result.metrics;
   c.row.seconds += seconds_since(started);
+  validation_counts_ = result.counted > 0;
+  return true;
+}
+
+void FitLoop::validate_epoch() {
+  FitContext& c = context_;
+  c.inside_epoch = inside_ && inside_->batch == plan_.batch;
+  if (c.inside_epoch) {  // its figures are those of the epoch
+    c.row.valid_loss = inside_->valid_loss;
+    c.row.metrics = inside_->metrics;
+    return;
+  }
+  if (!validate()) return;
   allows(&Callback::after_validate, Action::stop_epoch);
-  if (result.counted > 0) check_mean("valid_loss", c.row.valid_loss);
+  if (validation_counts_) check_mean("valid_loss", c.row.valid_loss);
+}
+
+// That of the epoch follows the last batch.
+bool FitLoop::is_validation_due() const {
+  const int64_t every = state_.options.valid_every;
+  if (every == 0 || !state_.data.valid || action_ >= Action::stop_epoch) return false;
+  if (plan_.batch == 0 || plan_.batch >= context_.batches || at_last_batch()) return false;
+  const int64_t last = plan_.validations.empty() ? 0 : plan_.validations.back().step;
+  return plan_.step % every == 0 && plan_.step > last;
+}
+
+bool FitLoop::validate_if_due() {
+  if (!is_validation_due()) return true;
+  validate_inside();
+  return !out_of_time();
+}
+
+ValidationRow FitLoop::current_validation() const {
+  const EpochRow& row = context_.row;
+  return {.step = plan_.step,
+          .epoch = row.epoch,
+          .train_loss = row.train_loss,
+          .valid_loss = row.valid_loss,
+          .metrics = row.metrics};
+}
+
+// The generators are put back for metrics and tasks that draw numbers.
+void FitLoop::validate_inside() {
+  FitContext& c = context_;
+  const EpochRow before = c.row;
+  const bool lent_before = state_.lent_figures;
+  c.inside_epoch = true;
+  c.row.train_loss = meter_.mean();
+  c.row.samples = meter_.samples();
+  c.row.seconds += seconds_since(*training_since_);
+  const bool done = [&] {
+    const GeneratorScope generators(state_.device);
+    return validate();
+  }();
+  if (done) {
+    plan_.validations.push_back(current_validation());  // it counts in what callbacks save now
+    allows(&Callback::after_validate, Action::stop_epoch);
+    plan_.validations.back() = current_validation();  // with what callbacks changed
+    inside_ = {.batch = plan_.batch, .valid_loss = c.row.valid_loss, .metrics = c.row.metrics};
+    if (validation_counts_) check_mean("valid_loss", c.row.valid_loss);
+  } else {
+    state_.lent_figures = lent_before;
+  }
+  c.row = before;
+  c.inside_epoch = false;
 }
 
 void FitLoop::check_mean(const char* figure, double loss) const {
@@ -311,9 +385,11 @@ void FitLoop::close_epoch() {
   plan_.rows.push_back(context_.row);
   p.history.push_back(context_.row);
   p.restored_epoch = 0;
+  p.restored_validation.reset();
   closing_ = true;
   allows(&Callback::after_epoch, Action::stop_fit);
   closing_ = false;
+  context_.inside_epoch = false;
   plan_.rows.back() = p.history.back() = context_.row;  // with columns that callbacks added
   if (meter_.counted() > 0) check_mean("train_loss", context_.row.train_loss);
 }
@@ -324,6 +400,12 @@ void FitLoop::abandon() {
   c.error = std::current_exception();
   feed_->stop();
   snapshot_.restore();
+  try {
+    finish_saves();
+  } catch (const std::exception& second) {
+    const std::string text = second.what();
+    log::error("a checkpoint was not written: " + text.substr(0, text.find('\n')));
+  }
   for (const EventMethod event : {&Callback::on_exception, &Callback::after_fit})
     notify_quietly(event);
   release_step();
@@ -372,6 +454,7 @@ void FitLoop::account(Ledger& ledger) const {
   for (const auto& [parameter, gradient] : earlier_gradients_)
     ledger.add(Category::gradients, "earlier", gradient);
   feed_->account(ledger);
+  if (saves_) saves_->account(ledger);
   ledger.add(Category::workspace, "loss_sum", meter_.device_sum());
   for (const auto& callback : callbacks_) callback->account(ledger);
 }
@@ -389,10 +472,13 @@ FitPlan FitLoop::current_plan() const {
   now.loss_samples = meter_.samples();
   now.seconds = context_.row.seconds;
   now.rate_factor = context_.rate_factor;
-  if (training_since_)
+  if (training_since_ && !context_.inside_epoch)  // then the row has this time
     now.seconds +=
         std::chrono::duration<double>(std::chrono::steady_clock::now() - *training_since_).count();
   if (closing_) now.rows.back() = context_.row;
+  if (context_.inside_epoch && !closing_ && !now.validations.empty() &&
+      now.validations.back().step == plan_.step)
+    now.validations.back() = current_validation();  // with what callbacks changed so far
   return now;
 }
 

@@ -10,6 +10,7 @@
 
 #include "tare/callback/callback.h"
 #include "tare/optim/step_in_backward.h"
+#include "tare/train/background_save.h"
 #include "tare/train/feed.h"
 #include "tare/train/learner_state.h"
 #include "tare/train/loss_meter.h"
@@ -26,6 +27,7 @@ struct FitStart {
   MicroBatches::Settings micro_batches{};  ///< of the training
   MicroBatches::Settings validation{};     ///< of the validation after each epoch
   int64_t steps = 0;  ///< after which the schedule ends; 0: with the last epoch
+  bool saves = true;  ///< callbacks may save; false in a search, whose steps are taken back
   /// The fit is done to plan another one, to which interrupts and the count of steps belong.
   bool is_planned = false;
 };
@@ -60,6 +62,14 @@ class FitLoop {
   /// Returns the gradient of earlier batches without a step, to which that of the batch under way
   /// is added; may be undefined.
   [[nodiscard]] at::Tensor earlier_gradient(const at::Tensor& parameter) const;
+  /// Whether LearnerOptions::save_in_background is in force.
+  [[nodiscard]] bool saves_in_background() const { return saves_.has_value(); }
+  /// Saves in the background, see BackgroundSave::start().
+  void save(const std::string& name, const SaveDone& done) { saves_->start(name, done); }
+  /// Waits for the write under way, see BackgroundSave::finish().
+  void finish_saves() {
+    if (saves_) saves_->finish();
+  }
   /// Notifies the callbacks that the model got the weights of a checkpoint with these states.
   void restored(const std::vector<CallbackState>& states) const;
   /// Lists the tensors of the step under way.
@@ -72,7 +82,15 @@ class FitLoop {
   bool next_batch();
   void train_batch();
   void train_turns();
+  /// Validates, unless a callback skips it or there is no split; the row gets the figures. Returns
+  /// whether it has validated.
+  bool validate();
   void validate_epoch();
+  [[nodiscard]] bool is_validation_due() const;
+  void validate_inside();
+  [[nodiscard]] ValidationRow current_validation() const;
+  /// Validates inside the epoch where it is time to; false if the fit has no time left after it.
+  [[nodiscard]] bool validate_if_due();
   void close_epoch();
   void abandon();
 
@@ -121,6 +139,7 @@ class FitLoop {
   std::vector<CallbackPtr> callbacks_;
   FitContext context_;
   MicroBatches::Settings validation_;
+  std::optional<BackgroundSave> saves_;  // of LearnerOptions::save_in_background
   std::unique_ptr<Feed> feed_;
   LossMeter meter_;
   LossMean loss_mean_;
@@ -142,7 +161,15 @@ class FitLoop {
   bool last_turn_ = true;            // the batch counts with the step of this turn
   Action action_ = Action::proceed;  // the strongest answer since train_epoch() reset it
   bool interrupted_ = false;
-  bool closing_ = false;  // in after_epoch: the epoch counts, its row may still change
+  /// Holds the figures of the last validation inside the epoch under way.
+  struct Inside {
+    int64_t batch = 0;  // FitPlan::batch after which it was
+    double valid_loss = 0;
+    std::vector<MetricValue> metrics{};
+  };
+  std::optional<Inside> inside_;
+  bool validation_counts_ = false;  // the last validation has a mean loss
+  bool closing_ = false;            // in after_epoch: the epoch counts, its row may still change
   /// The time at which this process began to train in the epoch under way; unset while it does not
   /// train.
   std::optional<std::chrono::steady_clock::time_point> training_since_;

@@ -82,6 +82,12 @@ void LearnerState::check_fit(const FitPlan& plan, const std::string& call) {
   (void)sample_weights(call);
 }
 
+void LearnerState::check_valid_every(const char* call) const {
+  if (options.valid_every == 0 || data.valid) return;
+  throw ConfigError(call, "valid_every", "needs a validation split, and the data have none",
+                    "0, or data with a validation split", std::to_string(options.valid_every));
+}
+
 void LearnerState::check(const FitSetup& setup, const std::string& call) const {
   if (setup.batch && *setup.batch < 1)
     throw ConfigError(call, "batch", "must be >= 1", "", std::to_string(*setup.batch));

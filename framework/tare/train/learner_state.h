@@ -4,6 +4,7 @@
 #include <c10/core/DeviceGuard.h>
 
 #include <exception>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -26,9 +27,15 @@ namespace tare {
 
 class FitLoop;
 class SetAside;
+namespace checkpoint {
+struct Contents;
+}
 namespace memory {
 class SideWork;
 }
+
+/// Puts copies in the place of tensors; `part` names the part of a checkpoint that they are of.
+using CopyTensors = std::function<void(const std::string& part, std::vector<NamedTensor>& tensors)>;
 
 /// Throws ConfigError, naming `where`, for options that step_in_backward cannot have.
 void check_step_in_backward(const LearnerOptions& options, const std::string& where);
@@ -68,8 +75,9 @@ struct LearnerState {
   std::vector<at::Tensor> state_on_host{};  ///< of the optimizer, see return_to_device()
   double made_with_rate = 0;  ///< learning rate of the new optimizer, before any schedule
   std::vector<EpochRow> history;
-  int64_t restored_epoch = 0;  // see TrainState
-  bool lent_figures = false;   // see TrainState
+  int64_t restored_epoch = 0;                          // see TrainState
+  std::optional<ValidationRow> restored_validation{};  // see TrainState
+  bool lent_figures = false;                           // see TrainState
   int64_t epochs_done = 0;     ///< over the Learner's life; numbers the rows, seeds sample order
   int64_t saves = 0;           ///< checkpoints written, over the Learner's life
   bool checked_batch = false;  ///< the first batch's target was checked against the output
@@ -149,6 +157,8 @@ struct LearnerState {
   /// Counts what frozen parameters take, where holding them is an option.
   void count_frozen(FreezeReport& report) const;
   [[nodiscard]] const DatasetPtr& split(Split which, const char* call) const;
+  /// Throws ConfigError, naming `call`, for LearnerOptions::valid_every without a validation split.
+  void check_valid_every(const char* call) const;
   /// Throws ConfigError or StateError, naming `call`, if the plan cannot be fitted.
   void check_fit(const FitPlan& plan, const std::string& call);
   /// Moves back what a compaction that was refused memory has left on the host. Throws
@@ -316,6 +326,9 @@ struct LearnerState {
   /// that fits no parameter.
   [[nodiscard]] Gradients loaded_gradients(const std::vector<NamedTensor>& extra,
                                            const std::string& path) const;
+  /// Returns what a checkpoint of this moment holds. Without `copy` it shares the tensors of the
+  /// model, the optimizer and the callbacks.
+  [[nodiscard]] checkpoint::Contents contents(const CopyTensors& copy = {}) const;
   /// Takes over the progress of a checkpoint; tensors and callbacks are not touched.
   void set_progress(TrainState state);
   /// Notes the present data as those that the model was last trained on.

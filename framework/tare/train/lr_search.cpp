@@ -51,6 +51,7 @@ FitStart start_of(LearnerState& state, LrSearch search, const CallbackPtr& recor
   FitStart start{.callbacks = std::move(search.callbacks),
                  .micro_batches = search.micro_batches(),
                  .validation = state.validation_micro_batches(0),
+                 .saves = false,
                  .is_planned = search.planned_epochs > 0};
   start.callbacks.push_back(recorder);
   FitPlan& plan = start.work.plan;

@@ -94,10 +94,14 @@ BundleManifest LearnerState::manifest(const std::vector<std::string>& labels,
   manifest.activation = loss.activation_name;
   const bool is_named = std::ranges::find(named, loss.name) != named.end();
   manifest.loss = is_named ? losses::text_of(options.loss) : "";
-  if (lent_figures || (pending && pending->plan.batch > 0))  // figures of other weights
+  if (lent_figures || (pending && pending->plan.batch > 0)) {  // figures of other weights
     manifest.metrics.clear();
-  else if (const EpochRow* row = row_of_weights(history, restored_epoch))
+  } else if (restored_validation) {
+    const EpochRow row = row_of(*restored_validation);
+    manifest.metrics = bundle_metrics(&row, options.metrics);
+  } else if (const EpochRow* row = row_of_weights(history, restored_epoch)) {
     manifest.metrics = bundle_metrics(row, options.metrics);
+  }
   return manifest;
 }
 

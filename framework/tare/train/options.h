@@ -131,6 +131,15 @@ struct LearnerOptions {
   /// each | balanced. each: an epoch has every sample of the training split once. balanced: an
   /// epoch has as many samples, drawn so that every class comes equally often; needs class labels.
   std::string sampling = "each";
+  /// Optimizer steps between two validations inside an epoch, counted over the fit; 0: none. Such a
+  /// validation changes nothing of the training, and callbacks see it as that at the end of the
+  /// epoch, which follows as always, unless nothing was trained since. Needs a validation split.
+  int64_t valid_every = 0;
+  /// Whether checkpoints that callbacks save in a fit are written by a thread while training goes
+  /// on. The step waits only until the state is copied. The copies take as much memory of the host
+  /// as the checkpoint has tensors, from the beginning of the fit to its end. One is written at a
+  /// time: the next save waits for it, as the end of the fit does.
+  bool save_in_background = false;
   /// A weight >= 0 for each sample of the training split: an epoch has as many samples, each as
   /// often as its weight says, see weighted_indices(). Empty: `sampling` decides.
   std::vector<double> sample_weights{};
@@ -198,11 +207,15 @@ struct FineTuneOptions {
 /// Reports the result of one call of fit(), fit_one_cycle() or resume().
 struct FitResult {
   std::vector<EpochRow> epochs{};            ///< whole epochs; after resume() also those before it
+  std::vector<ValidationRow> validations{};  ///< inside of epochs, as LearnerOptions::valid_every
   StopReason reason = StopReason::finished;  ///< why it ended
   int64_t steps = 0;                         ///< optimizer steps taken by this call
   /// EpochRow::epoch of the weights, where a callback restored those of an earlier epoch; 0: the
   /// weights are those after the last epoch.
   int64_t restored_epoch = 0;
+  /// ValidationRow::step of the weights, where a callback restored those of a validation inside the
+  /// epoch `restored_epoch`; 0: they are not of such a one.
+  int64_t restored_step = 0;
   /// Steps skipped for gradients that are not finite (fp16); after resume() also those before it.
   int64_t overflows = 0;
   double seconds = 0;                          ///< wall time of this call

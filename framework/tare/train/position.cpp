@@ -3,10 +3,12 @@
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
+#include <iterator>
 #include <span>
 
 #include "tare/base/content_hash.h"
 #include "tare/base/error.h"
+#include "tare/checkpoint/checkpoint.h"
 #include "tare/model/stored.h"
 #include "tare/train/fit_loop.h"
 #include "tare/train/learner_state.h"
@@ -24,6 +26,7 @@ TrainState LearnerState::train_state() const {
                    .saves = saves + 1,
                    .history = history,
                    .restored_epoch = restored_epoch,
+                   .restored_validation = restored_validation,
                    .lent_figures = lent_figures};
   state.micro_batches = sizes.found();
   state.scaler = scaler;
@@ -44,6 +47,7 @@ void LearnerState::set_progress(TrainState state) {
   saves = state.saves;
   history = std::move(state.history);
   restored_epoch = state.restored_epoch;
+  restored_validation = state.restored_validation;
   lent_figures = state.lent_figures;
   sizes.clear();
   sizes.add(state.micro_batches);
@@ -94,6 +98,28 @@ std::vector<NamedTensor> LearnerState::saved_gradients() const {
     if (gradient.defined()) saved.push_back({kGradient + parameter.name, gradient});
   }
   return saved;
+}
+
+checkpoint::Contents LearnerState::contents(const CopyTensors& copy) const {
+  TrainState now = train_state();
+  checkpoint::Contents all{.model = saved_model(),
+                           .optimizer = optimizer ? optimizer->state() : std::vector<NamedTensor>{},
+                           .extra = saved_rng()};
+  const auto append = [&](std::vector<NamedTensor> more) {
+    all.extra.insert(all.extra.end(), std::make_move_iterator(more.begin()),
+                     std::make_move_iterator(more.end()));
+  };
+  append(saved_gradients());
+  if (copy) {
+    copy("model", all.model);
+    copy("optimizer", all.optimizer);
+    copy("extra", all.extra);
+    for (CallbackState& one : now.callbacks) copy(one.name, one.tensors);
+  }
+  StoredState state = stored(now);
+  append(std::move(state.tensors));
+  all.state = std::move(state.json);
+  return all;
 }
 
 LearnerState::Gradients LearnerState::loaded_gradients(const std::vector<NamedTensor>& extra,

@@ -54,6 +54,7 @@ SetAside::SetAside(LearnerState& state)
       made_with_rate_(state.made_with_rate),
       epochs_done_(state.epochs_done),
       restored_epoch_(state.restored_epoch),
+      restored_validation_(state.restored_validation),
       lent_figures_(state.lent_figures),
       rows_(state.history.size()),
       trained_on_(state.trained_on),
@@ -130,6 +131,7 @@ void SetAside::restore_host() {
   state_.made_with_rate = made_with_rate_;
   state_.epochs_done = epochs_done_;
   state_.restored_epoch = restored_epoch_;
+  state_.restored_validation = restored_validation_;
   state_.lent_figures = lent_figures_;
   state_.history.resize(rows_);
   state_.pending = std::move(pending_);

@@ -53,6 +53,7 @@ class SetAside {
   std::vector<ParameterGroup> all_groups_;           // of all as one
   double made_with_rate_;
   int64_t epochs_done_, restored_epoch_;
+  std::optional<ValidationRow> restored_validation_;
   bool lent_figures_;
   size_t rows_;
   std::optional<Unfinished> pending_;

@@ -22,6 +22,8 @@ json number(double value) { return std::isfinite(value) ? json(value) : json(nul
 
 constexpr const char* kHistory = "state/history";
 constexpr const char* kFitRows = "state/fit/rows";
+constexpr const char* kValidations = "state/fit/validations";
+constexpr const char* kRestored = "state/restored_validation";
 constexpr const char* kSearch = "state/fit/lr_find";
 constexpr const char* kData = "state/data";
 
@@ -41,6 +43,17 @@ json store_rows(const std::vector<EpochRow>& rows, const char* name,
   RowTable table = table_of(rows);
   if (table.values.defined()) tensors.push_back({name, std::move(table.values)});
   return {{"columns", table.columns}};
+}
+
+/// The table of the epochs has a column that validations do not need, for the step.
+json store_validations(const std::vector<ValidationRow>& validations, const char* name,
+                       std::vector<NamedTensor>& tensors) {
+  std::vector<EpochRow> rows;
+  for (const ValidationRow& validation : validations) {
+    rows.push_back(row_of(validation));
+    rows.back().samples = validation.step;
+  }
+  return store_rows(rows, name, tensors);
 }
 
 // Fields of one JSON object, each checked as it is taken.
@@ -173,6 +186,18 @@ std::vector<EpochRow> rows_from(const Stored& source, const char* key, const cha
   }
 }
 
+std::vector<ValidationRow> validations_from(const Stored& source, const char* key,
+                                            const char* tensor) {
+  std::vector<ValidationRow> validations;
+  for (EpochRow& row : rows_from(source, key, tensor))
+    validations.push_back({.step = row.samples,
+                           .epoch = row.epoch,
+                           .train_loss = row.train_loss,
+                           .valid_loss = row.valid_loss,
+                           .metrics = std::move(row.metrics)});
+  return validations;
+}
+
 std::vector<CallbackState> callbacks_from(const Stored& source) {
   std::vector<CallbackState> states;
   for (const auto& item : source.reader.list("callbacks")) {
@@ -259,7 +284,10 @@ FitPlan plan_from(const Stored& source) {
                .seconds = reader.has("seconds") ? reader.real("seconds") : 0,         // older ones
                .rate_factor = reader.has("rate_factor") ? reader.real("rate_factor") : 1,
                .order = {},
-               .rows = rows_from(source, "rows", kFitRows)};
+               .rows = rows_from(source, "rows", kFitRows),
+               .validations = {}};
+  if (reader.has("validations"))  // a fit inside whose epochs there is none
+    plan.validations = validations_from(source, "validations", kValidations);
   plan.loss_counted = reader.has("loss_counted") ? reader.sum("loss_counted")
                                                  : static_cast<double>(plan.loss_samples);
   if (reader.has("order")) plan.order = order_from(reader.object("order"));
@@ -381,9 +409,26 @@ const EpochRow* row_of_weights(const std::vector<EpochRow>& history, int64_t res
   return restored != history.end() ? &*restored : &history.back();
 }
 
-const EpochRow* row_of_figures(const TrainState& state) {
-  if (state.lent_figures || (state.plan && state.plan->batch > 0)) return nullptr;
-  return row_of_weights(state.history, state.restored_epoch);
+std::optional<ValidationRow> validation_of_weights(const TrainState& state) {
+  if (!state.plan || state.plan->batch == 0) return state.restored_validation;
+  const auto& all = state.plan->validations;
+  if (all.empty() || all.back().step != state.plan->step) return std::nullopt;
+  return all.back();
+}
+
+EpochRow row_of(const ValidationRow& validation) {
+  return {.epoch = validation.epoch,
+          .train_loss = validation.train_loss,
+          .valid_loss = validation.valid_loss,
+          .metrics = validation.metrics};
+}
+
+std::optional<EpochRow> row_of_figures(const TrainState& state) {
+  if (state.lent_figures) return std::nullopt;
+  if (const auto validation = validation_of_weights(state)) return row_of(*validation);
+  if (state.plan && state.plan->batch > 0) return std::nullopt;
+  const EpochRow* row = row_of_weights(state.history, state.restored_epoch);
+  return row ? std::optional(*row) : std::nullopt;
 }
 
 StoredState stored(const TrainState& state) {
@@ -395,6 +440,9 @@ StoredState stored(const TrainState& state) {
              {"history", store_rows(state.history, kHistory, result.tensors)},
              {"micro_batches", json::array()},
              {"callbacks", json::array()}};
+  if (state.restored_validation)
+    value["restored_validation"] =
+        store_validations({*state.restored_validation}, kRestored, result.tensors);
   for (const auto& [key, size] : state.micro_batches)
     value["micro_batches"].push_back({{"key", key}, {"size", size}});
   for (size_t i = 0; i < state.callbacks.size(); ++i) {
@@ -419,6 +467,8 @@ StoredState stored(const TrainState& state) {
              {"loss_samples", plan.loss_samples},
              {"seconds", plan.seconds},
              {"rows", store_rows(plan.rows, kFitRows, result.tensors)}};
+    if (!plan.validations.empty())
+      fit["validations"] = store_validations(plan.validations, kValidations, result.tensors);
     if (plan.batches > 0) fit["batches"] = plan.batches;
     if (plan.most_seconds > 0) fit["most_seconds"] = plan.most_seconds;
     if (plan.turn > 0) fit["turn"] = plan.turn;
@@ -450,6 +500,11 @@ TrainState train_state_from(const std::string& text, const std::vector<NamedTens
   state.history = rows_from({reader, tensors}, "history", kHistory);
   if (reader.has("restored_epoch"))  // not in older checkpoints
     state.restored_epoch = reader.count("restored_epoch");
+  if (reader.has("restored_validation")) {
+    const auto restored = validations_from({reader, tensors}, "restored_validation", kRestored);
+    if (restored.size() != 1) reader.fail("restored_validation", "is not one validation");
+    state.restored_validation = restored.front();
+  }
   if (reader.has("lent_figures"))  // not in older checkpoints
     state.lent_figures = reader.flag("lent_figures");
   if (reader.has("micro_batches"))  // not in older checkpoints

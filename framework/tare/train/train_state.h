@@ -66,7 +66,8 @@ struct FitPlan {
   std::optional<std::vector<std::string>> optimizers{};
   /// The optimizers of the task's turns, which `turn` counts; unset as `order`.
   std::optional<std::vector<std::string>> turns{};
-  std::vector<EpochRow> rows{};  ///< whole epochs of this fit
+  std::vector<EpochRow> rows{};              ///< whole epochs of this fit
+  std::vector<ValidationRow> validations{};  ///< inside its epochs
 
   [[nodiscard]] bool finished() const { return epoch >= epochs; }  ///< whether no epoch is left
   /// Returns the batches of the fit, of which an epoch has `in_epoch` > 0.
@@ -107,6 +108,8 @@ struct TrainState {
   /// EpochRow::epoch of the weights, where a callback restored those of an earlier epoch; 0: the
   /// weights are those after the last one.
   int64_t restored_epoch = 0;
+  /// The validation inside that epoch whose weights these are; unset: they are of the epoch's end.
+  std::optional<ValidationRow> restored_validation{};
   /// The last validation saw weights that a callback lent, and the model does not have them.
   bool lent_figures = false;
   std::vector<adapt::FoundSize> micro_batches{};  ///< that memory allowed
@@ -122,9 +125,14 @@ struct TrainState {
 /// `restored_epoch`: see TrainState.
 [[nodiscard]] const EpochRow* row_of_weights(const std::vector<EpochRow>& history,
                                              int64_t restored_epoch);
-/// Returns the row of `state.history` whose figures are of the weights themselves; nullptr: there
-/// is no whole epoch, an epoch was under way, or its figures are of weights that a callback lent.
-[[nodiscard]] const EpochRow* row_of_figures(const TrainState& state);
+/// Returns the validation inside an epoch whose weights a checkpoint holds: it was saved right
+/// after that validation, or when these weights had been restored. Unset: there is none.
+[[nodiscard]] std::optional<ValidationRow> validation_of_weights(const TrainState& state);
+/// Returns the figures of a validation inside an epoch in the form of an epoch's row.
+[[nodiscard]] EpochRow row_of(const ValidationRow& validation);
+/// Returns the figures of the weights themselves; unset: there is no whole epoch and no such
+/// validation, an epoch was under way, or its figures are of weights that a callback lent.
+[[nodiscard]] std::optional<EpochRow> row_of_figures(const TrainState& state);
 
 /// Describes a checkpoint, as newest_checkpoint() reads it.
 struct CheckpointInfo {
