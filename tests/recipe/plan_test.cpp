@@ -223,6 +223,24 @@ TEST(PlanRecipe, WhatDoesNotFitACardIsShownWithAllThatItNeeds) {
   EXPECT_EQ(refused.categories.str(), whole.categories.str());
 }
 
+TEST(PlanRecipe, ConvolutionsWithoutCudnnHaveNoBoundByItsWorkspaces) {
+  const TempDir folder;
+  RecipeOptions recipe = without_workers(folder);
+  recipe.phases.resize(1);
+  recipe.model.name = "resnet9";
+  recipe.model.options = {.width = 8, .dropout = 0.2};
+  const auto phase = [&] {
+    return plan_recipe(recipe, {.device = "cuda:24GiB", .advice = false}).phases[0];
+  };
+  EXPECT_THAT(phase().not_counted,
+              ::testing::ElementsAre("the workspaces of cuDNN's convolutions"));
+  EXPECT_GT(phase().at_most_bytes, 0);
+  recipe.learner.kernels.cudnn = false;
+  EXPECT_THAT(phase().not_counted,
+              ::testing::ElementsAre("the temporary memory of convolutions without cuDNN"));
+  EXPECT_EQ(phase().at_most_bytes, 0) << "no smaller workspace is taken where memory is short";
+}
+
 TEST(PlanRecipe, SmallerBatchesAndOptimizersAreAdvised) {
   const TempDir folder;
   const RecipePlan plan = plan_recipe(without_workers(folder));

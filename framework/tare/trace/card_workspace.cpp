@@ -123,7 +123,7 @@ c10::DataPtr hold_workspace(const Convolution& call) {
       work = measurements().of(key, [&] { return measure(call, *measured_card); });
     if (work) return hold(work->steps.empty() ? 0 : work->steps.front().bytes);
   }
-  meta_mark(kUnknownWorkspace);
+  meta_mark(context.userEnabledCuDNN() ? kUnknownWorkspace : kOwnConvolution);
   return {};
 }
 

@@ -26,6 +26,9 @@ class MeasuredCard {
 
 /// Names the mark of a convolution in a trace of a card whose workspace is not known.
 inline constexpr const char* kUnknownWorkspace = "unknown workspace of cuDNN";
+/// Names the mark of a convolution in a trace of a card that one of LibTorch's own kernels
+/// computes.
+inline constexpr const char* kOwnConvolution = "convolution without cuDNN";
 
 /// Holds the bytes of cuDNN's workspace for a call, whose operands have no gaps, while the result
 /// lives; of a backward with one gradient. They are looked up in the measurements by the name of

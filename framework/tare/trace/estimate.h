@@ -12,8 +12,10 @@
 
 namespace tare::plan {
 
-/// Names the marks between which a trace has one attempt at a training step.
-inline constexpr const char *kAttemptBegins = "an attempt begins", *kAttemptEnds = "it ends";
+/// Names the mark with which a trace has an attempt at a training step begin.
+inline constexpr const char* kAttemptBegins = "an attempt begins";
+/// Names the mark with which the attempt ends.
+inline constexpr const char* kAttemptEnds = "it ends";
 
 /// Names the events [begin, end) of a trace.
 struct Section {

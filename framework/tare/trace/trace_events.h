@@ -50,8 +50,8 @@ enum class ProductBy {
 
 /// Describes a product on a card, for which a library takes a workspace.
 struct CardProduct {
-  size_t event = 0;  ///< how many events had happened
-  ProductBy by = ProductBy::either;
+  size_t event = 0;                  ///< how many events had happened
+  ProductBy by = ProductBy::either;  ///< the library that computes it
   bool backward = false;  ///< a card's backward runs on a thread with library handles of its own
 };
 

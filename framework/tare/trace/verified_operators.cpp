@@ -332,6 +332,8 @@ std::vector<std::string> not_counted_on_card(const Trace& trace) {
   });
   for (std::string& name : names) name.insert(0, "the temporary memory of ");
   if (trace.find(kUnknownWorkspace)) names.emplace_back(kWorkspaces);
+  if (trace.find(kOwnConvolution))
+    names.emplace_back("the temporary memory of convolutions without cuDNN");
   return names;
 }
 
