@@ -162,10 +162,13 @@ class Planner {
                                       : largest(at, failed / 2, failed - 1);
     return found > 0 ? adapt::even_size(batch, found) : 0;
   }
-  /// Returns the largest batch that fits; 0: none.
+  /// Returns the largest batch that fits; 0: none. The search begins with the training split, so
+  /// that its result does not depend on the batch of the options: what an allocator holds may fall
+  /// where a batch grows.
   [[nodiscard]] int64_t largest_batch() {
     const auto at = [&](int64_t n) { return estimate(request_, n, equal_parts(n)); };
-    return largest(at, request_.options.batch, request_.train->data()->size());
+    const int64_t all = request_.train->data()->size();
+    return largest(at, probe_ ? request_.options.batch : all, all);
   }
   [[nodiscard]] Estimate estimate(int64_t micro_batch) {
     return estimate(request_, request_.options.batch, equal_parts(micro_batch));
@@ -233,6 +236,9 @@ class Planner {
 
   void advise(MemoryPlan& plan) {
     plan.largest_batch = largest_batch();
+    if (plan.fits && !plan.returns_cache)
+      plan.largest_batch =
+          std::max(plan.largest_batch, std::min(plan.batch, request_.train->data()->size()));
     const int64_t micro_batch = own_micro_batch();
     const bool in_parts = !request_.options.step_in_backward;
     if (plan.fits && !(plan.returns_cache && chooses_parts())) {
