@@ -1,5 +1,5 @@
-// Checkpoints that a thread writes while a fit goes on: equal to those that the fit waits for,
-// whole at every moment, on the ledger, and with errors that are not lost.
+// A thread writes checkpoints while a fit goes on. They equal checkpoints that the fit waits for,
+// are whole at every moment and on the ledger, and no error of a write is lost.
 #include <ATen/Parallel.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,6 +13,7 @@
 #include <set>
 
 #include "learner/fixture.h"
+#include "learner/make_seeded.h"
 #include "learner/state.h"
 #include "learner/zoo.h"
 #include "support/budget.h"
@@ -39,12 +40,6 @@ LearnerOptions in_background(const TempDir& folder, bool background = true) {
   options.workers = 0;
   options.save_in_background = background;
   return options;
-}
-
-std::unique_ptr<Learner> make(LearnerOptions options, uint64_t seed = 1) {
-  auto learner = std::make_unique<Learner>(make_net(seed), split_points(), std::move(options));
-  torch::manual_seed(3);
-  return learner;
 }
 
 /// Calls a function after each batch.
@@ -111,7 +106,7 @@ TEST(BackgroundSave, TheFitGoesOnWhileAThreadWrites) {
   const TempDir folder;
   Gate gate;
   int64_t steps_beside = 0;
-  auto learner = make(in_background(folder));
+  auto learner = make_seeded(in_background(folder));
   const auto result = learner->fit(1, {.callbacks = {after_batch([&](FitContext& c) {
                                          if (c.step == 1) {
                                            c.learner.save("one");
@@ -126,7 +121,7 @@ TEST(BackgroundSave, TheFitGoesOnWhileAThreadWrites) {
   EXPECT_EQ(steps_beside, 3) << "steps 2, 3 and 4";
   EXPECT_EQ(result.steps, 6);
   ASSERT_TRUE(checkpoint::exists(folder / "one")) << "the end of the fit waits";
-  auto resumed = make(in_background(folder), 9);
+  auto resumed = make_seeded(in_background(folder), 9);
   ASSERT_TRUE(resumed->load("one").resumable);
   EXPECT_EQ(resumed->resume().steps, 5);
   EXPECT_TRUE(capture(*resumed) == capture(*learner)) << "it holds the state of its step";
@@ -160,7 +155,7 @@ TEST(BackgroundSave, OneCheckpointIsWrittenAtATime) {
   };
   const TempDir folder;
   Counting files;
-  make(in_background(folder))->fit(2, {.callbacks = {save_each()}});
+  make_seeded(in_background(folder))->fit(2, {.callbacks = {save_each()}});
   EXPECT_EQ(files.most, 1);
   for (int64_t step = 1; step <= 12; ++step)
     EXPECT_TRUE(checkpoint::exists(folder / ("step-" + std::to_string(step)))) << step;
@@ -169,7 +164,7 @@ TEST(BackgroundSave, OneCheckpointIsWrittenAtATime) {
 TEST(BackgroundSave, EachCheckpointIsThatOfAFitThatWaits) {
   const TempDir waiting, behind;
   const auto fit = [&](const TempDir& folder, bool background) {
-    auto learner = make(in_background(folder, background));
+    auto learner = make_seeded(in_background(folder, background));
     (void)learner->fit(
         2,
         {.lr = 0.05, .callbacks = {std::make_shared<Ema>(EmaOptions{.decay = 0.5}), save_each()}});
@@ -213,7 +208,8 @@ class TwiceNamed final : public Callback {
 
 TEST(BackgroundSave, TensorsThatAreTiedStaySo) {
   const TempDir folder;
-  make(in_background(folder))->fit(1, {.callbacks = {std::make_shared<TwiceNamed>(), save_each()}});
+  make_seeded(in_background(folder))
+      ->fit(1, {.callbacks = {std::make_shared<TwiceNamed>(), save_each()}});
   const auto file = checkpoint::SafeTensors::open(folder / "step-1/extra.safetensors");
   const std::string place = "state/callbacks/0/";
   EXPECT_THAT(file.ties(), ::testing::ElementsAre(::testing::Pair(place + "same", place + "one")));
@@ -223,7 +219,7 @@ TEST(BackgroundSave, TensorsThatAreTiedStaySo) {
 
 TEST(BackgroundSave, TheCopiesAreOnTheLedgerAndEndWithTheFit) {
   const TempDir folder;
-  auto learner = make(in_background(folder));
+  auto learner = make_seeded(in_background(folder));
   learner->optimizer().prepare();
   int64_t state = 0;
   for (const auto& list :
@@ -249,7 +245,7 @@ TEST(BackgroundSave, IsRefusedBeforeTheFirstStepWhereItsCopiesDoNotFit) {
   const TempDir folder;
   LearnerOptions options = in_background(folder);
   options.micro_batch = options.batch;
-  auto learner = make(options);
+  auto learner = make_seeded(options);
   learner->fit(1);
   int64_t steps = 0;
   const BudgetScope budget(1000);
@@ -264,9 +260,9 @@ TEST(BackgroundSave, IsRefusedBeforeTheFirstStepWhereItsCopiesDoNotFit) {
 
 TEST(BackgroundSave, AnErrorEndsTheFitAtTheNextStepAndTheFitMayContinue) {
   const TempDir folder;
-  auto straight = make(in_background(folder));
+  auto straight = make_seeded(in_background(folder));
   straight->fit(2, {.lr = 0.05});
-  auto learner = make(in_background(folder));
+  auto learner = make_seeded(in_background(folder));
   int64_t last = 0;
   {
     const FaultFileSystem full({.at = 3, .error_number = ENOSPC, .sticky = true});
@@ -286,7 +282,7 @@ TEST(BackgroundSave, AnErrorEndsTheFitAtTheNextStepAndTheFitMayContinue) {
 
 TEST(BackgroundSave, AnErrorOfTheLastStepIsThrownByTheEndOfTheFit) {
   const TempDir folder;
-  auto learner = make(in_background(folder));
+  auto learner = make_seeded(in_background(folder));
   const FaultFileSystem full({.at = 3, .error_number = EIO, .sticky = true});
   const auto save = after_batch([](FitContext& c) {
     if (c.step == 6) c.learner.save("last");
@@ -297,7 +293,7 @@ TEST(BackgroundSave, AnErrorOfTheLastStepIsThrownByTheEndOfTheFit) {
 
 TEST(BackgroundSave, AFailedAutosaveIsAWarningAndKeepsItsTurn) {
   const TempDir folder;
-  auto learner = make(in_background(folder));
+  auto learner = make_seeded(in_background(folder));
   const auto autosave = std::make_shared<Autosave>(2);
   std::string log;
   {
@@ -318,7 +314,7 @@ TEST(BackgroundSave, AFailedAutosaveIsAWarningAndKeepsItsTurn) {
 TEST(BackgroundSave, TheCallbacksThatSaveKeepWhatTheyPromise) {
   const TempDir waiting, behind;
   const auto fit = [&](const TempDir& folder, bool background) {
-    auto learner = make(in_background(folder, background));
+    auto learner = make_seeded(in_background(folder, background));
     const FitResult result = learner->fit(
         4, {.lr = 0.3,
             .callbacks = {std::make_shared<SaveBest>(SaveBestOptions{}),
@@ -337,7 +333,7 @@ TEST(BackgroundSave, TheCallbacksThatSaveKeepWhatTheyPromise) {
 
 TEST(BackgroundSave, ABestCheckpointThatWasNotWrittenIsNotTheBest) {
   const TempDir folder;
-  auto learner = make(in_background(folder));
+  auto learner = make_seeded(in_background(folder));
   const auto best = std::make_shared<SaveBest>();
   ::testing::internal::CaptureStderr();
   {
@@ -352,7 +348,7 @@ TEST(BackgroundSave, ABestCheckpointThatWasNotWrittenIsNotTheBest) {
 
 TEST(BackgroundSave, AFitThatFailsWaitsForTheWrite) {
   const TempDir folder;
-  auto learner = make(in_background(folder));
+  auto learner = make_seeded(in_background(folder));
   const auto save_and_fail = after_batch([](FitContext& c) {
     if (c.step < 3) return;
     c.learner.save("three");
@@ -366,7 +362,7 @@ TEST(BackgroundSave, AFitThatFailsWaitsForTheWrite) {
 
 TEST(BackgroundSave, OutsideAFitASaveWaits) {
   const TempDir folder;
-  auto learner = make(in_background(folder));
+  auto learner = make_seeded(in_background(folder));
   learner->fit(1);
   {
     const FaultFileSystem full({.at = 1, .error_number = ENOSPC, .sticky = true});
@@ -379,7 +375,7 @@ TEST(BackgroundSave, OutsideAFitASaveWaits) {
 // The process ends at the k-th call of the file system, which a thread makes in the second save.
 TEST(BackgroundSave, AKillLeavesTheCheckpointBeforeOrTheNewOneWhole) {
   const auto fit = [](const TempDir& folder, const Fault& fault) {
-    auto learner = make(in_background(folder));
+    auto learner = make_seeded(in_background(folder));
     std::optional<FaultFileSystem> files;
     learner->fit(1, {.callbacks = {after_batch([&](FitContext& c) {
                        if (c.step == 1) c.learner.save("same");
@@ -409,7 +405,7 @@ TEST(BackgroundSave, AKillLeavesTheCheckpointBeforeOrTheNewOneWhole) {
     ASSERT_EQ(::waitpid(child, &status, 0), child);
     ASSERT_TRUE(WIFEXITED(status));
     EXPECT_EQ(WEXITSTATUS(status), FaultFileSystem::kExitCode);
-    auto resumed = make(in_background(folder), 9);
+    auto resumed = make_seeded(in_background(folder), 9);
     ASSERT_TRUE(resumed->load("same").resumable);
     found.insert(6 - resumed->resume().steps);
   }

@@ -9,6 +9,7 @@
 
 #include "learner/fail_at.h"
 #include "learner/fixture.h"
+#include "learner/make_seeded.h"
 #include "learner/state.h"
 #include "learner/zoo.h"
 #include "tare/base/error.h"
@@ -35,12 +36,6 @@ LearnerOptions every(const TempDir& folder, int64_t steps) {
   LearnerOptions options = quiet(folder);
   options.valid_every = steps;
   return options;
-}
-
-std::unique_ptr<Learner> make_validated(LearnerOptions options, uint64_t seed = 1) {
-  auto learner = std::make_unique<Learner>(make_net(seed), split_points(), std::move(options));
-  torch::manual_seed(3);
-  return learner;
 }
 
 std::vector<int64_t> steps_of(const FitResult& result) {
@@ -101,7 +96,7 @@ class Watch final : public Callback {
 TEST(ValidEvery, ComesAtMultiplesOfTheStepsOfTheFitButNotAtTheEndOfAnEpoch) {
   const TempDir folder;
   const auto steps = [&](int64_t n, const Duration& duration) {
-    return steps_of(make_validated(every(folder, n))->fit(duration));
+    return steps_of(make_seeded(every(folder, n))->fit(duration));
   };
   EXPECT_THAT(steps(4, {.epochs = 2}), ElementsAre(4, 8));
   EXPECT_THAT(steps(5, {.epochs = 3}), ElementsAre(5, 10, 15)) << "counted over the fit";
@@ -122,7 +117,7 @@ TEST(ValidEvery, ChangesNothingOfTheTraining) {
   const auto fit = [&](int64_t n) {
     LearnerOptions options = every(folder, n);
     options.metrics = {"accuracy", Metric("drawn", drawing)};
-    auto learner = make_validated(std::move(options));
+    auto learner = make_seeded(std::move(options));
     const FitResult result = learner->fit(2, {.lr = 0.05, .schedule = {.kind = "cosine"}});
     return std::pair(capture(*learner), result);
   };
@@ -138,10 +133,10 @@ TEST(ValidEvery, ChangesNothingOfTheTraining) {
 
 TEST(ValidEvery, GivesTheFiguresOfTheWeightsAtItsStep) {
   const TempDir folder;
-  const FitResult whole = make_validated(every(folder, 4))->fit(2, {.lr = 0.05});
+  const FitResult whole = make_seeded(every(folder, 4))->fit(2, {.lr = 0.05});
   ASSERT_EQ(steps_of(whole), (std::vector<int64_t>{4, 8}));
   for (const ValidationRow& row : whole.validations) {
-    const FitResult part = make_validated(quiet(folder))->fit({.steps = row.step}, {.lr = 0.05});
+    const FitResult part = make_seeded(quiet(folder))->fit({.steps = row.step}, {.lr = 0.05});
     EXPECT_EQ(row.epoch, part.epochs.back().epoch);
     EXPECT_EQ(row.train_loss, part.epochs.back().train_loss) << "of the epoch so far";
     EXPECT_EQ(row.valid_loss, part.epochs.back().valid_loss);
@@ -153,7 +148,7 @@ TEST(ValidEvery, GivesTheFiguresOfTheWeightsAtItsStep) {
 TEST(ValidEvery, IsShownToCallbacksAsThatOfTheEpoch) {
   const TempDir folder;
   const auto watch = std::make_shared<Watch>();
-  make_validated(every(folder, 4))->fit(1, {.callbacks = {watch}});
+  make_seeded(every(folder, 4))->fit(1, {.callbacks = {watch}});
   EXPECT_EQ(watch->seen.str(), "inside 4 64\nend 6 90\nepoch\n");
 }
 
@@ -166,7 +161,7 @@ TEST(ValidEvery, MayBeSkippedByACallback) {
   };
   const TempDir folder;
   const FitResult result =
-      make_validated(every(folder, 2))->fit(1, {.callbacks = {std::make_shared<Skip>()}});
+      make_seeded(every(folder, 2))->fit(1, {.callbacks = {std::make_shared<Skip>()}});
   EXPECT_THAT(steps_of(result), ElementsAre(4));
 }
 
@@ -175,13 +170,13 @@ TEST(ValidEvery, EarlyStoppingEndsTheFitWhereItLooks) {
   const auto worse = std::make_shared<Watch>([](int64_t step) { return 1.0 + double(step); });
   const auto stop = std::make_shared<EarlyStopping>(EarlyStoppingOptions{.patience = 1});
   ::testing::internal::CaptureStderr();
-  const FitResult result = make_validated(every(folder, 2))->fit(3, {.callbacks = {worse, stop}});
+  const FitResult result = make_seeded(every(folder, 2))->fit(3, {.callbacks = {worse, stop}});
   const std::string log = ::testing::internal::GetCapturedStderr();
   EXPECT_EQ(result.reason, StopReason::callback);
   EXPECT_EQ(result.steps, 6) << "step 2 is best, 4 and the epoch's end are worse";
   const auto sooner = std::make_shared<EarlyStopping>();
   const auto again = std::make_shared<Watch>([](int64_t step) { return 1.0 + double(step); });
-  const FitResult inside = make_validated(every(folder, 2))->fit(3, {.callbacks = {again, sooner}});
+  const FitResult inside = make_seeded(every(folder, 2))->fit(3, {.callbacks = {again, sooner}});
   EXPECT_EQ(inside.steps, 4);
   ASSERT_EQ(inside.epochs.size(), 1U);
   EXPECT_EQ(inside.epochs[0].valid_loss, 5) << "that of the validation which ended the fit";
@@ -195,12 +190,12 @@ TEST(ValidEvery, SaveBestEndsWithTheWeightsOfAValidationInsideAnEpoch) {
   const TempDir folder;
   const auto best_at_four =
       std::make_shared<Watch>([](int64_t step) { return std::abs(double(step) - 4); });
-  auto learner = make_validated(every(folder, 4));
+  auto learner = make_seeded(every(folder, 4));
   const FitResult result =
       learner->fit(2, {.lr = 0.05, .callbacks = {best_at_four, std::make_shared<SaveBest>()}});
   EXPECT_EQ(result.restored_epoch, 1);
   EXPECT_EQ(result.restored_step, 4);
-  auto part = make_validated(quiet(folder));
+  auto part = make_seeded(quiet(folder));
   const FitResult four = part->fit({.steps = 4}, {.lr = 0.05});
   EXPECT_TRUE(torch::equal(flat(learner->model()), flat(part->model())));
   EXPECT_EQ(result.validations.at(0).metrics.at(0).value, four.epochs[0].metrics.at(0).value);
@@ -211,7 +206,7 @@ TEST(ValidEvery, SaveBestEndsWithTheWeightsOfAValidationInsideAnEpoch) {
   ASSERT_TRUE(row_of_figures(state));
   EXPECT_EQ(row_of_figures(state)->valid_loss, 0);
   learner->save("end");
-  auto later = make_validated(quiet(folder), 7);
+  auto later = make_seeded(quiet(folder), 7);
   (void)later->load("end");
   later->save("again");
   const auto again = checkpoint::load(folder / "again");
@@ -248,7 +243,7 @@ TEST(ValidEvery, SaveBestGivesABundleTheFiguresOfItsWeights) {
 TEST(ValidEvery, TheAveragesAreValidatedInsideAnEpochToo) {
   const TempDir folder;
   const auto fit = [&](const std::vector<CallbackPtr>& callbacks) {
-    auto learner = make_validated(every(folder, 4));
+    auto learner = make_seeded(every(folder, 4));
     const FitResult result = learner->fit(1, {.lr = 0.05, .callbacks = callbacks});
     return std::pair(result, capture(*learner));
   };
@@ -290,7 +285,7 @@ TEST_P(ResumedWithValidations, AtEachStepTheFitEndsAsTheStraightOne) {
     changed.workers = workers;
     return changed;
   };
-  auto straight = make_validated(options(4 - GetParam()));
+  auto straight = make_seeded(options(4 - GetParam()));
   auto all = watchers();
   all.push_back(std::make_shared<SaveAtEachStep>());
   const FitResult whole = straight->fit(3, {.lr = 0.05, .callbacks = all});
@@ -298,7 +293,7 @@ TEST_P(ResumedWithValidations, AtEachStepTheFitEndsAsTheStraightOne) {
   ASSERT_GE(whole.steps, 8);
   for (int64_t step = 1; step < whole.steps; ++step) {
     SCOPED_TRACE(step);
-    auto resumed = make_validated(options(GetParam()), 9);
+    auto resumed = make_seeded(options(GetParam()), 9);
     ASSERT_TRUE(resumed->load("step-" + std::to_string(step)).resumable);
     auto again = watchers();
     const FitResult rest = resumed->resume(again);
@@ -320,8 +315,8 @@ TEST(ValidEvery, ContinuesAtAValidationThatFailed) {
     bool failed = false;
   };
   const TempDir folder;
-  const FitResult whole = make_validated(every(folder, 4))->fit(2, {.lr = 0.05});
-  auto learner = make_validated(every(folder, 4));
+  const FitResult whole = make_seeded(every(folder, 4))->fit(2, {.lr = 0.05});
+  auto learner = make_seeded(every(folder, 4));
   EXPECT_THROW(learner->fit(2, {.lr = 0.05, .callbacks = {std::make_shared<FailOnce>()}}),
                std::runtime_error);
   expect_same(learner->resume(), whole);
@@ -359,7 +354,7 @@ TEST(ValidEvery, HasALineInTheTableAndIsNoTimeOfTheTraining) {
     auto callbacks = before;
     callbacks.push_back(std::make_shared<Throughput>());
     callbacks.push_back(std::make_shared<Progress>(out, Progress::Style::plain));
-    const FitResult result = make_validated(every(folder, 4))->fit(1, {.callbacks = callbacks});
+    const FitResult result = make_seeded(every(folder, 4))->fit(1, {.callbacks = callbacks});
     return result.epochs.at(0).metrics.at(1).value;
   };
   EXPECT_GT(rate({}), 0);

@@ -124,7 +124,7 @@ TEST(OneScore, ForTwoClassesIsCountedAsTheSecondClass) {
     state.update(score.narrow(0, 3, 2), label.narrow(0, 3, 2));
     return state.value();
   };
-  // Of the class 1 two of three predictions are right, and two of three samples are found.
+  // Two of three predictions of class 1 are right, and two of its three samples are found.
   EXPECT_NEAR(value("precision"), 2. / 3, 1e-12);
   EXPECT_NEAR(value("recall"), 2. / 3, 1e-12);
   EXPECT_NEAR(value("f1"), 2. / 3, 1e-12);

@@ -239,12 +239,8 @@ void Search::relieve(int64_t size) {
   pressed_ = 0;
   if (!std::exchange(relieves_, false)) return;
   const int64_t from = step_.get();
-  if (options_.suggest) {
-    const auto suggested = options_.suggest(size);
-    if (!suggested || !step_.shrink(size, *suggested)) return;
-  } else if (!step_.shrink(size)) {
-    return;
-  }
+  const auto next = options_.suggest ? options_.suggest(size) : std::optional(size);
+  if (!next || !step_.shrink(size, *next)) return;
   remember();
   report(from, "the allocator of " + device_.str() +
                    " had to return its cache in two consecutive attempts");

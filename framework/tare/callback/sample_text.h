@@ -36,8 +36,8 @@ class SampleText final : public Callback {
   Action before_fit(FitContext& context) override;
   /// Throws ConfigError for data that are no lists of whole numbers.
   void check_data(const Batch& sample) const override;
-  /// Throws ConfigError for a prompt with a character that is none of `labels`, the characters of
-  /// the training data; without labels tokens are bytes, which every prompt has.
+  /// Throws ConfigError for a prompt with a character that `labels` lacks. They are the characters
+  /// of the training data; without labels tokens are bytes, which every prompt has.
   void check_prompt(const std::vector<std::string>& labels) const;
   Action after_epoch(FitContext& context) override;
   [[nodiscard]] CallbackFacts facts() const override { return {.files = {"samples"}}; }

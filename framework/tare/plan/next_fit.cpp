@@ -97,8 +97,9 @@ void choose_recompute(LearnerState& state) {
   const GeneratorScope generators(state.device);
   const auto target = plan::parse_target(state.device.str());
   PlanRequest request = request_of(state, stateful_parameters(state), target.machine());
-  choose_recompute(request, target,
-                   target.capacity_bytes - memory::backend(state.device).usage().allocated_bytes);
+  (void)choose_recompute(
+      request, target,
+      target.capacity_bytes - memory::backend(state.device).usage().allocated_bytes);
   auto& chosen = request.options.recompute;
   if (chosen == state.recomputing) return;
   state.sizes.clear();  // more or less is kept for the backward

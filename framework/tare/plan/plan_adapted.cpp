@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "tare/plan/plan_fit.h"
 #include "tare/plan/recompute.h"
@@ -46,9 +48,11 @@ std::optional<MemoryPlan> refused_for_weights(const PlanRequest& request, const 
   return plan;
 }
 
-/// Returns the largest batch for which some choice of blocks fits: most with all of them.
-int64_t largest_recomputed(PlanRequest request, const Target& target) {
-  auto all = recomputable(request);
+/// Returns the largest batch for which some choice of blocks fits: most with all of them. `all`:
+/// the blocks that may be chosen; empty: not asked for yet.
+int64_t largest_recomputed(PlanRequest request, const Target& target,
+                           std::vector<std::string> all) {
+  if (all.empty()) all = recomputable(request);
   if (all == request.options.recompute) return 0;
   request.options.recompute = std::move(all);
   return largest_batch(request, target);
@@ -59,11 +63,12 @@ int64_t largest_recomputed(PlanRequest request, const Target& target) {
 MemoryPlan plan_adapted(PlanRequest request, const Target& target, bool advice) {
   if (auto refused = refused_for_weights(request, target)) return *std::move(refused);
   const bool chosen = is_auto(request.options.recompute);
-  choose_recompute(request, target);
+  auto blocks = choose_recompute(request, target);
   MemoryPlan plan = plan_fit(request, target, advice);
   if (chosen) plan.recompute = request.options.recompute;
   if (chosen && advice && plan.known())
-    plan.largest_batch = std::max(plan.largest_batch, largest_recomputed(request, target));
+    plan.largest_batch =
+        std::max(plan.largest_batch, largest_recomputed(request, target, std::move(blocks)));
   plan::measurements().save();
   return plan;
 }

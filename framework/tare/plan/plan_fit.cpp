@@ -148,11 +148,6 @@ class Planner {
   }
 
  public:
-  /// Returns the bytes that are allocated before the fit.
-  [[nodiscard]] int64_t start_bytes(int64_t micro_batch) {
-    return estimate(request_, request_.options.batch, equal_parts(micro_batch)).start_bytes;
-  }
-
   /// Returns the largest micro-batch below `failed` that fits, as the size that the parts of a
   /// batch then have; 0: none. Where `failed` fits and returns the cache, none that returns it too.
   [[nodiscard]] int64_t largest_micro_batch(int64_t failed, bool failed_fits) {
@@ -396,14 +391,15 @@ int64_t largest_batch(const PlanRequest& request, const Target& target) {
 }
 
 int64_t start_bytes(const PlanRequest& request, const Target& target, int64_t micro_batch) {
-  return Planner(request, target).start_bytes(micro_batch);
+  return Planner(request, target).estimate(micro_batch).start_bytes;
 }
 
 std::optional<int64_t> planned_micro_batch(const PlanRequest& request, Target target,
                                            int64_t available_bytes, int64_t failed) {
   if (failed < 2) return std::nullopt;
   try {
-    target.capacity_bytes = Planner(request, target).start_bytes(failed / 2) + available_bytes;
+    target.capacity_bytes =
+        Planner(request, target).estimate(failed / 2).start_bytes + available_bytes;
     Planner planner(request, target);
     const Estimate now = planner.estimate(failed);
     if (!planner.is_cut(now)) return std::nullopt;

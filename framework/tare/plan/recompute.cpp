@@ -128,9 +128,9 @@ std::vector<std::string> recomputable(const PlanRequest& request) {
   return request.model().blocks();
 }
 
-void choose_recompute(PlanRequest& request, plan::Target target,
-                      std::optional<int64_t> available_bytes) {
-  if (!is_auto(request.options.recompute)) return;
+std::vector<std::string> choose_recompute(PlanRequest& request, plan::Target target,
+                                          std::optional<int64_t> available_bytes) {
+  if (!is_auto(request.options.recompute)) return {};
   request.options.recompute.clear();
   PlanRequest bound = request;
   if (request.on_host()) bound.options.precision = "fp32";  // 16-bit types take less there
@@ -150,7 +150,7 @@ void choose_recompute(PlanRequest& request, plan::Target target,
   try {
     if (available_bytes)
       target.capacity_bytes = start_bytes(bound, target, batch) + *available_bytes;
-    if (fit()) return;
+    if (fit()) return {};
   } catch (const OutOfMemory&) {  // of one convolution of few images: then it does not fit
   } catch (const plan::NotPlannable& error) {
     reason = error.what();
@@ -159,9 +159,9 @@ void choose_recompute(PlanRequest& request, plan::Target target,
   }
   if (!reason.empty()) {
     log::warning("recompute: auto keeps everything: " + printable(reason));
-    return;
+    return {};
   }
-  const auto order = recomputable(request);
+  auto order = recomputable(request);
   const auto first = [&](size_t blocks) {
     return std::vector(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(blocks));
   };
@@ -172,6 +172,7 @@ void choose_recompute(PlanRequest& request, plan::Target target,
     request.options.recompute = first(*enough);
   else if (fits_with(order, 1) || !fits_with({}, 1))
     request.options.recompute = order;
+  return order;
 }
 
 }  // namespace tare

@@ -14,8 +14,9 @@ namespace tare {
 /// none if the fit cannot be predicted, and to all if even these do not fit. With another precision
 /// than fp32 the plan is that of fp32, a bound. `available_bytes`: what the fit may take above its
 /// start; unset: all that the target has.
-void choose_recompute(PlanRequest& request, plan::Target target,
-                      std::optional<int64_t> available_bytes = {});
+/// Returns what recomputable() returns for the request where it was asked, else nothing.
+std::vector<std::string> choose_recompute(PlanRequest& request, plan::Target target,
+                                          std::optional<int64_t> available_bytes = {});
 
 /// Returns the blocks of the request's model that LearnerOptions::recompute auto may choose, by the
 /// time that they cost for a byte saved; in the model's order if that cannot be measured. Does

@@ -1,4 +1,4 @@
-// What people write in place of a number, and what to write instead.
+// Says what a field without a number looks like, and what to write instead.
 #pragma once
 
 #include <string>
