@@ -154,7 +154,7 @@ std::vector<ComparedCurve> curves_of(const std::vector<RunFiles>& runs) {
       if (std::ranges::find(names, name) == names.end()) names.push_back(name);
   for (const auto& name : names)
     add(name, [&name](const EpochRow& row) {
-      const MetricValue* metric = find_metric(row, name);
+      const MetricValue* metric = find_metric(row.metrics, name);
       return metric ? metric->value : std::nan("");
     });
   return curves;

@@ -76,9 +76,9 @@ std::vector<std::string> recipe_metrics(const RunFiles& run) {
   return names;
 }
 
-const MetricValue* find_metric(const EpochRow& row, const std::string& name) {
-  const auto found = std::ranges::find(row.metrics, name, &MetricValue::name);
-  return found == row.metrics.end() ? nullptr : &*found;
+const MetricValue* find_metric(const std::vector<MetricValue>& metrics, const std::string& name) {
+  const auto found = std::ranges::find(metrics, name, &MetricValue::name);
+  return found == metrics.end() ? nullptr : &*found;
 }
 
 RunFiles read_run(const fs::path& folder, const fs::path& trace) {

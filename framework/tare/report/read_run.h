@@ -38,8 +38,9 @@ struct RunFiles {
 /// Returns the metrics that the run's recipe lists; empty: it lists none.
 [[nodiscard]] std::vector<std::string> recipe_metrics(const RunFiles& run);
 
-/// Returns the metric of an epoch; null where the epoch has none of that name.
-[[nodiscard]] const MetricValue* find_metric(const EpochRow& row, const std::string& name);
+/// Returns the metric of that name; null where there is none.
+[[nodiscard]] const MetricValue* find_metric(const std::vector<MetricValue>& metrics,
+                                             const std::string& name);
 
 /// Reads recipe.yaml, report.json, the CSV files of the phases and of the worst rows, and
 /// timeline.csv of `trace`, which need not be there if `trace` is the run's folder. Throws IoError

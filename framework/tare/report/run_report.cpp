@@ -106,7 +106,8 @@ std::optional<double> constant_of(const RunFiles& run, const std::string& column
   std::vector<double> values;
   for (const auto& phase : run.phases)
     for (const auto& line : phase.epochs)
-      if (const MetricValue* metric = find_metric(line, column)) values.push_back(metric->value);
+      if (const MetricValue* metric = find_metric(line.metrics, column))
+        values.push_back(metric->value);
   const bool changes = std::ranges::adjacent_find(values, std::not_equal_to()) != values.end();
   return values.size() < 2 || changes ? std::nullopt : std::optional(values.front());
 }
@@ -115,7 +116,7 @@ std::string metric_curve(const RunFiles& run, const std::string& name) {
   Curves curves{.series = {{.name = name, .points = {}, .colour = 4}}, .spans = {}};
   double first = NAN, last = NAN;
   each_epoch(run, curves, [&](const EpochRow& line, double x) {
-    const MetricValue* metric = find_metric(line, name);
+    const MetricValue* metric = find_metric(line.metrics, name);
     if (metric == nullptr) return curves.add(0, x, std::nan(""));
     last = metric->value;
     curves.add(0, x, last);

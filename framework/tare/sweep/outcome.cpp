@@ -18,8 +18,8 @@ template <class Row>
 std::optional<double> value_of(const Row& row, const std::string& metric) {
   if (metric == "valid_loss") return row.valid_loss;
   if (metric == "train_loss") return row.train_loss;
-  const auto found = std::ranges::find(row.metrics, metric, &MetricValue::name);
-  return found == row.metrics.end() ? std::nullopt : std::optional(found->value);
+  const MetricValue* const found = report::find_metric(row.metrics, metric);
+  return found ? std::optional(found->value) : std::nullopt;
 }
 
 /// Returns the metric by epoch, over all phases.

@@ -44,7 +44,7 @@ MetricHistory metric_history(const report::RunFiles& run, const std::string& nam
   std::vector<double> values;
   for (const auto& phase : run.phases) {
     for (const auto& epoch : phase.epochs) {
-      const MetricValue* metric = report::find_metric(epoch, name);
+      const MetricValue* metric = report::find_metric(epoch.metrics, name);
       values.push_back(metric != nullptr ? metric->value : std::nan(""));
     }
   }
