@@ -229,16 +229,23 @@ TEST(PlanRecipe, ConvolutionsWithoutCudnnHaveNoBoundByItsWorkspaces) {
   recipe.phases.resize(1);
   recipe.model.name = "resnet9";
   recipe.model.options = {.width = 8, .dropout = 0.2};
-  const auto phase = [&] {
-    return plan_recipe(recipe, {.device = "cuda:24GiB", .advice = false}).phases[0];
+  const auto phase = [&](const char* device) {
+    return plan_recipe(recipe, {.device = device, .advice = false}).phases[0];
   };
-  EXPECT_THAT(phase().not_counted,
-              ::testing::ElementsAre("the workspaces of cuDNN's convolutions"));
-  EXPECT_GT(phase().at_most_bytes, 0);
+  const auto by_cudnn = ::testing::ElementsAre("the workspaces of cuDNN's convolutions");
+  const auto without = ::testing::ElementsAre("the temporary memory of convolutions without cuDNN");
+  EXPECT_THAT(phase("cuda:24GiB").not_counted, by_cudnn);
+  EXPECT_GT(phase("cuda:24GiB").at_most_bytes, 0);
+  recipe.learner.precision = "bf16";
+  EXPECT_THAT(phase("cuda:A10").not_counted, by_cudnn);
+  EXPECT_THAT(phase("cuda:T4").not_counted, without) << "cuDNN has bfloat16 from Ampere on";
+  recipe.learner.precision = "fp16";
+  EXPECT_THAT(phase("cuda:T4").not_counted, by_cudnn);
+  recipe.learner.precision = "fp32";
   recipe.learner.kernels.cudnn = false;
-  EXPECT_THAT(phase().not_counted,
-              ::testing::ElementsAre("the temporary memory of convolutions without cuDNN"));
-  EXPECT_EQ(phase().at_most_bytes, 0) << "no smaller workspace is taken where memory is short";
+  EXPECT_THAT(phase("cuda:24GiB").not_counted, without);
+  EXPECT_EQ(phase("cuda:24GiB").at_most_bytes, 0)
+      << "no smaller workspace is taken where memory is short";
 }
 
 TEST(PlanRecipe, SmallerBatchesAndOptimizersAreAdvised) {

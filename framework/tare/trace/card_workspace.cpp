@@ -42,6 +42,14 @@ Measurements::Key key_of(const Convolution& call, const std::string& card) {
   return key;
 }
 
+/// Whether cuDNN computes the call on the card of the recording: bfloat16 from Ampere on
+/// (ATen/native/Convolution.cpp: use_cudnn).
+bool by_cudnn(const Convolution& call) {
+  constexpr int64_t kAmpere = 80;
+  return at::globalContext().userEnabledCuDNN() &&
+         (call.input.type != at::kBFloat16 || recorded_machine().capability >= kAmpere);
+}
+
 int64_t bytes_of(const Layout& layout) {
   return layout.sizes.empty() ? 0
                               : c10::multiply_integers(layout.sizes) *
@@ -114,8 +122,11 @@ MeasuredCard::~MeasuredCard() {
 }
 
 c10::DataPtr hold_workspace(const Convolution& call) {
-  const auto& context = at::globalContext();
-  if (measured_card && context.userEnabledCuDNN() && !context.benchmarkCuDNN()) {
+  if (!by_cudnn(call)) {
+    meta_mark(kOwnConvolution);
+    return {};
+  }
+  if (measured_card && !at::globalContext().benchmarkCuDNN()) {
     const auto& card = memory::backend(*measured_card);
     const auto key = key_of(call, card.name());
     auto work = measurements().known(key);
@@ -123,7 +134,7 @@ c10::DataPtr hold_workspace(const Convolution& call) {
       work = measurements().of(key, [&] { return measure(call, *measured_card); });
     if (work) return hold(work->steps.empty() ? 0 : work->steps.front().bytes);
   }
-  meta_mark(context.userEnabledCuDNN() ? kUnknownWorkspace : kOwnConvolution);
+  meta_mark(kUnknownWorkspace);
   return {};
 }
 

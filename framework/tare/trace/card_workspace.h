@@ -33,8 +33,8 @@ inline constexpr const char* kOwnConvolution = "convolution without cuDNN";
 /// Holds the bytes of cuDNN's workspace for a call, whose operands have no gaps, while the result
 /// lives; of a backward with one gradient. They are looked up in the measurements by the name of
 /// the card, or measured on it, which waits for the device. Without a card, without free memory for
-/// the operands, or where cuDNN tries its algorithms out (cudnn_benchmark) or is not in use, it
-/// holds nothing and marks the trace.
+/// the operands, or where cuDNN tries its algorithms out (cudnn_benchmark) or does not compute the
+/// call, as bfloat16 on cards before Ampere, it holds nothing and marks the trace.
 [[nodiscard]] c10::DataPtr hold_workspace(const Convolution& call);
 
 }  // namespace tare::plan
