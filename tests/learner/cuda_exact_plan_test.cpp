@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <map>
 
 #include "contract/traits.h"
 #include "learner/fixture.h"
@@ -38,7 +39,7 @@ class ExactPlan : public ::testing::Test {
     backend_->warm();
   }
 
-  [[nodiscard]] static Model model(const std::string& name) {
+  [[nodiscard]] Model model(const std::string& name) const {
     torch::manual_seed(1);
     ModelOptions options{.classes = 10, .sample_shape = {3, 32, 32}};
     if (name == "gpt")
@@ -50,6 +51,7 @@ class ExactPlan : public ::testing::Test {
     else
       options.width = 8;
     options.dropout = 0.1;
+    if (width_ > 0) options.width = width_;
     return models::make(name == "wide" ? "mlp" : name, options);
   }
   [[nodiscard]] static DatasetPtr set(const std::string& name, int64_t n) {
@@ -84,6 +86,7 @@ class ExactPlan : public ::testing::Test {
   c10::Device device_ = Traits::device();
   memory::DeviceBackend* backend_ = nullptr;
   LearnerOptions options_;
+  int64_t width_ = 0;  // 0: a small one
   TempDir folder_;
 };
 
@@ -169,6 +172,32 @@ TEST_F(ExactPlan, OfSixteenBits) {
                      std::string("in ") + precision + " and batches of " + std::to_string(batch));
       }
     }
+  }
+}
+
+// Weights of some MiB lie in segments with others, and what a conversion leaves there is not split.
+TEST_F(ExactPlan, OfWideModels) {
+  options_.batch = 16;
+  for (const auto& [name, width] :
+       std::map<std::string, int64_t>{{"resnet9", 128}, {"resnet18", 64}, {"gpt", 512}}) {
+    width_ = width;
+    if (name != "gpt" || backend_->traits().planner->capability < 90) {
+      options_.precision = "bf16-true";
+      expect_exact(name, "of weights of 16 bits");
+      options_.precision = "fp32";
+    }
+    options_.kernels.channels_last = true;
+    expect_exact(name, "laid out channels-last");
+    options_.kernels.channels_last = false;
+    Learner made = learner(name);
+    made.freeze();
+    expect_exact(made, name + " frozen");
+    made.unfreeze();
+    expect_exact(made, name + " unfrozen");
+    made.purge({.clear_opt = false});
+    expect_exact(made, name + " with the optimizer's state");
+    made.purge();
+    expect_exact(made, name + " purged");
   }
 }
 

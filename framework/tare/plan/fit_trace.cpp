@@ -4,11 +4,13 @@
 #include <ATen/ops/empty_like.h>
 #include <c10/core/Contiguity.h>
 #include <c10/core/MemoryFormat.h>
+#include <torch/nn/module.h>
 
 #include <algorithm>
 #include <deque>
 #include <limits>
 #include <numbers>
+#include <unordered_set>
 
 #include "tare/base/error.h"
 #include "tare/memory/phase.h"
@@ -349,13 +351,39 @@ class PlannedView final : public LearnerView {
   LearnerState& state_;
 };
 
+/// Allocates the tensors of a model anew, in the order in which Module::to() brings them to a card.
+void bring_to_card(Model& model) {
+  std::unordered_set<const c10::TensorImpl*> there;
+  const auto bring = [&](at::Tensor tensor) {
+    if (there.insert(tensor.unsafeGetTensorImpl()).second)
+      tensor.set_data(at::empty_like(tensor.detach()));
+  };
+  model.module()->apply([&](torch::nn::Module& module) {
+    for (const auto& parameter : module.named_parameters(/*recurse=*/false))
+      bring(parameter.value());
+    for (const auto& buffer : module.named_buffers(/*recurse=*/false)) bring(buffer.value());
+  });
+}
+
+/// Returns a state with a new model, which is made and converted on the host as by a Learner.
+std::unique_ptr<LearnerState> set_up_state(const PlanRequest& request, const Splits& data,
+                                           const LearnerOptions& options, c10::Device device) {
+  std::unique_ptr<LearnerState> state;
+  {
+    const plan::OffCard host;
+    state = std::make_unique<LearnerState>(request.model(), data, options);
+    state->set_up(device);
+  }
+  if (!request.on_host()) bring_to_card(state->model);
+  return state;
+}
+
 /// Returns the state of a Learner with synthetic data, whose values mean nothing: none of the
 /// checks that look at values is made.
 std::unique_ptr<LearnerState> planned_state(const PlanRequest& request, const FitShape& shape,
                                             const Splits& data, const LearnerOptions& options,
                                             c10::Device device) {
-  auto state = std::make_unique<LearnerState>(request.model(), data, options);
-  state->set_up(device);
+  auto state = set_up_state(request, data, options, device);
   // A scale for which no step is skipped. With the share of no part it makes a factor of 1, which
   // would take no product.
   if (state->scaler) state->scaler->restore(std::numbers::sqrt2, 0);

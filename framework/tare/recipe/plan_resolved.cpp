@@ -159,7 +159,10 @@ class RecipePlanner {
     request.saves_at_end = !recipe_.phases[index].save.empty();
     request.before = [this, index](LearnerState& state) { keep_states(state, index); };
     request.set_up = [&phase = recipe_.phases[index]](LearnerState& state) {
-      if (phase.reset_head) models::reset_head(state.model);
+      if (phase.reset_head) {
+        const plan::OffCard host;
+        models::reset_head(state.model);
+      }
       state.freeze_to(phase.freeze_to, {});
     };
     return request;

@@ -37,6 +37,7 @@ Measurements::Key key_of(const Convolution& call, const std::string& card) {
   for (const auto* list : {&call.stride, &call.padding, &call.dilation, &call.output_padding})
     append(key, *list);
   for (const bool wanted : call.mask) key.push_back(wanted);
+  key.push_back(recorded_machine().capability);  // two kinds of card may have one name
   key.insert(key.end(), {call.transposed, call.groups, context.deterministicCuDNN(),
                          context.allowTF32CuDNN()});
   return key;

@@ -33,6 +33,7 @@ struct RecordingState {
   std::mutex mutex;
   uint64_t recording = 0;  // its number
   bool open = false;
+  bool paused = false;
   std::atomic<int64_t> capability = 0, multiprocessors = 0;  ///< of the Machine
   Trace trace;
   std::unordered_map<std::string, uint32_t> op_index;
@@ -47,6 +48,7 @@ struct RecordingState {
     if (fresh) trace.ops.push_back(working_op->name);
     return at->second;
   }
+  [[nodiscard]] bool records() const { return open && !paused; }
   void add(int64_t block, int64_t bytes) {
     trace.events.push_back({block, bytes, memory::current_phase(), op()});
   }
@@ -72,6 +74,7 @@ class MetaAllocator final : public c10::Allocator {
     if (bytes == 0) return {nullptr, nullptr, &release, c10::kMeta};
     RecordingState& s = state();
     const std::lock_guard lock(s.mutex);
+    if (s.paused) return {nullptr, nullptr, &release, c10::kMeta};
     auto block = std::make_unique<Block>(Block{s.recording, s.births++});
     if (s.open) s.add(block->number, static_cast<int64_t>(bytes));
     return {nullptr, block.release(), &release, c10::kMeta};
@@ -107,6 +110,7 @@ Recording::Recording(Machine machine) {
   s.op_index.clear();
   s.called.clear();
   s.births = 0;
+  s.paused = false;
   ++s.recording;
   s.open = true;
   s.capability = machine.capability;
@@ -129,6 +133,12 @@ Trace Recording::finish() {
   return std::exchange(s.trace, {});
 }
 
+void pause_recording(bool on) {
+  RecordingState& s = state();
+  const std::lock_guard lock(s.mutex);
+  s.paused = on;
+}
+
 void meta_mark(std::string name) {
   RecordingState& s = state();
   const std::lock_guard lock(s.mutex);
@@ -138,7 +148,7 @@ void meta_mark(std::string name) {
 void note_product(ProductBy by) {
   RecordingState& s = state();
   const std::lock_guard lock(s.mutex);
-  if (!s.open || s.capability == 0) return;
+  if (!s.records() || s.capability == 0) return;
   s.trace.products.push_back({.event = s.trace.events.size(),
                               .by = by,
                               .backward = torch::autograd::get_current_node() != nullptr});
@@ -147,7 +157,7 @@ void note_product(ProductBy by) {
 void note_sum(CardSum sum) {
   RecordingState& s = state();
   const std::lock_guard lock(s.mutex);
-  if (!s.open || s.capability == 0) return;
+  if (!s.records() || s.capability == 0) return;
   sum.event = s.trace.events.size();
   s.trace.sums.push_back(sum);
 }
@@ -159,7 +169,7 @@ void meta_note(const Ledger& ledger) {
   for (const LedgerEntry& entry : ledger.entries()) {
     if (!entry.device.is_meta()) continue;
     const auto* block = static_cast<const Block*>(entry.data);
-    if (block->recording == s.recording) s.trace.categories.emplace(block->number, entry.category);
+    if (block && block->recording == s.recording) s.trace.categories.emplace(block->number, entry.category);
   }
 }
 
@@ -175,7 +185,7 @@ WorkingOp::WorkingOp(const c10::OperatorName& name) : outermost_(working_op == n
   RecordingState& s = state();
   {
     const std::lock_guard lock(s.mutex);
-    if (s.open) s.called.insert(&name);
+    if (s.records()) s.called.insert(&name);
   }
   working_op = &name;
 }

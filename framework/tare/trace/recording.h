@@ -27,6 +27,9 @@ class Recording {
 void meta_mark(std::string name);
 void meta_note(const Ledger& ledger);
 
+/// Begins, with `on`, or ends a part of the recording that is not in the trace.
+void pause_recording(bool on);
+
 /// Adds a product at this moment to a recording of a card.
 void note_product(ProductBy by);
 

@@ -27,6 +27,9 @@ MetaScope::MetaScope()
       nodes_(watch_nodes()) {}
 MetaScope::~MetaScope() { stop_watching_nodes(nodes_); }
 
+OffCard::OffCard() { pause_recording(for_card()); }
+OffCard::~OffCard() { pause_recording(false); }
+
 Trace trace(const std::function<void()>& body, Machine machine) {
   Recording recording(machine);
   {

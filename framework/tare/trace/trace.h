@@ -57,6 +57,16 @@ class MetaScope {
   uint64_t nodes_;
 };
 
+/// Opens a scope of a trace of a card in which tensors are made on the host, so that they and what
+/// they take are not in the trace. In a trace of the host it does nothing. Scopes may not nest.
+class OffCard {
+ public:
+  OffCard();
+  ~OffCard();
+  OffCard(const OffCard&) = delete;
+  OffCard& operator=(const OffCard&) = delete;
+};
+
 /// Runs `body` in a MetaScope and returns what it allocated on the meta device. Tensors that are to
 /// be counted must be made inside, the model included; phases are those that `body` sets
 /// (memory::Phase). Blocks may outlive the recording and be freed on any thread. Threads that
