@@ -13,6 +13,7 @@
 
 #include "recipe/own_data.h"
 #include "support/every_key.h"
+#include "support/torchscript_file.h"
 #include "tare/base/error.h"
 #include "tare/callback/registry.h"
 #include "tare/data/collate.h"
@@ -121,6 +122,8 @@ class EveryKey : public ::testing::Test {
     write_table(other / "table.csv", 80);
     write_json_lines(other / "table.jsonl", 80);
     write_arrays(other, 50);
+    write_torchscript(other / "net.pt", 144);
+    write_torchscript(other / "other.pt", 144);
     (void)observed({});  // the pools of threads are made once
     const auto first = read({"phases.0.save=first", "folder=" + (folder_ / "first").string()});
     weights_ = run_recipe(first).folder / "first/model.safetensors";
@@ -492,6 +495,11 @@ KeyRows EveryKey::option_rows() const {
       "data={name: shares}", "model={name: mlp, classes: 3, hidden: [4]}", "metrics=[]"};
   const std::vector<std::string> of_patches{
       "model={name: vit, width: 8, layers: 1, heads: 2, options: {patch: 4}}"};
+  const auto program = [&](const std::string& file) {
+    return "{file: " + (folder_ / "other" / file).string() + ", trust: true}";
+  };
+  const std::vector<std::string> of_a_program{"model={name: torchscript, options: " +
+                                              program("net.pt") + "}"};
   return {
       {"callbacks.csv_log.file", callback("csv_log", "", "file: other.csv")},
       {"callbacks.steps_log.file", callback("steps_log", "", "file: other.csv")},
@@ -638,6 +646,8 @@ KeyRows EveryKey::option_rows() const {
        {"model.options={output_mean: 3}",
         {"data={name: shares}", "model={name: tabular, classes: 3, hidden: [4]}", "loss=mse",
          "metrics=[]"}}},
+      {"models.torchscript.file", {"model.options=" + program("other.pt"), of_a_program}},
+      {"models.torchscript.trust", {"model.options.trust=false", of_a_program}},
       {"models.unet.bilinear",
        {"model.options={bilinear: true}",
         {"data={name: masks}", "batch=5", "model={name: unet, classes: 2, width: 4}",
@@ -702,7 +712,9 @@ TEST_F(EveryKey, HasAnEffectOrIsRefused) {
   all.insert(options.begin(), options.end());
   expect_effects(
       all, [&](const auto& settings) { return observed(settings); },
-      [&](const std::string& key) { return !options.contains(key); });
+      [&](const std::string& key) {
+        return !options.contains(key) || key == "models.torchscript.trust";
+      });
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "tare/inference/bundle_folder.h"
 #include "tare/inference/predictor.h"
 #include "tare/model/generate.h"
+#include "tare/model/registry.h"
 #include "tare/model/vocabulary.h"
 #include "tare/runtime/init.h"
 
@@ -44,6 +45,7 @@ void check_generates(const BundleManifest& manifest) {
 int generate_command(const Arguments& arguments) {
   const auto& words = arguments.positional();
   const GenerateOptions options = options_of(arguments);
+  if (arguments.has("trust")) models::trust_program(arguments.get("trust"));
   const std::string device = arguments.get("device", "cpu");
   init({.threads = 0, .cuda = device == "cpu" ? CudaMode::off : CudaMode::automatic});
   Predictor predictor(bundle_at(words.front()), {.device = device});

@@ -22,6 +22,7 @@
 #include "tare/inference/predictor.h"
 #include "tare/inference/rows.h"
 #include "tare/memory/oom.h"
+#include "tare/model/registry.h"
 #include "tare/runtime/device_name.h"
 #include "tare/runtime/exit_code.h"
 #include "tare/runtime/init.h"
@@ -232,6 +233,7 @@ int predict_program(int argc, char** argv, const std::string& called) {
                  ? kIo
                  : kSuccess;
     }
+    if (arguments.has("trust")) models::trust_program(arguments.get("trust"));
     const Request request = read(arguments);
     init({.threads = 0, .cuda = cuda_for(request.predictor.device)});
     return predict(request);

@@ -5,6 +5,8 @@
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
+#include <mutex>
+#include <set>
 #include <utility>
 
 #include "tare/base/bytes.h"
@@ -42,6 +44,29 @@ config::Node spec_of(const ModelOptions& options) {
   if (options.options == config::OwnOptions{})
     std::erase_if(node.entries, [](const config::Entry& each) { return each.key == "options"; });
   return node;
+}
+
+/// Holds the programs that this process runs as parts of models, by the names of their files.
+struct Trusted {
+  std::mutex mutex;
+  std::set<std::string> files;
+};
+Trusted& trusted() {
+  static Trusted all;
+  return all;
+}
+
+/// Throws ConfigError if the model runs a program that nobody trusts here.
+void require_trust(const std::string& name, const ModelOptions& options) {
+  const std::string program = registry().make(name, options.options).program;
+  if (program.empty()) return;
+  const std::lock_guard lock(trusted().mutex);
+  if (!trusted().files.contains(program))
+    throw ConfigError("models.make",
+                      "the model '" + name + "' runs the program " + printable(program) +
+                          ", which is not trusted here: if you know where that file comes from, "
+                          "give --trust " +
+                          printable(program) + ", or call tare::models::trust_program()");
 }
 
 ModelOptions options_of(const ModelSpec& spec) {
@@ -109,7 +134,8 @@ std::vector<config::EntryInfo> infos() {
 void check(const std::string& name, const ModelOptions& options) {
   config::validate(options, "models.make");
   check_fields(family(name), options);
-  static_cast<void>(registry().make(name, options.options));
+  const Family chosen = registry().make(name, options.options);
+  if (chosen.check) chosen.check();
   int64_t values = 1;
   for (const int64_t side : options.sample_shape)
     if (__builtin_mul_overflow(values, side, &values) || values > kMostValues)
@@ -123,6 +149,7 @@ Model make(const std::string& name, const ModelOptions& options) {
   ModelOptions full = options;
   if (full.sample_shape.empty()) full.sample_shape = chosen.sample_shape;
   full.weights.clear();  // where the first weights came from is no part of how to build it
+  if (!chosen.program.empty()) trust_program(chosen.program);
   Model model = chosen.make(full);
   model.set_spec({name, config::to_yaml(spec_of(full))});
   if (!options.weights.empty())
@@ -130,7 +157,16 @@ Model make(const std::string& name, const ModelOptions& options) {
   return model;
 }
 
-Model make(const ModelSpec& spec) { return make(spec.name, options_of(spec)); }
+Model make(const ModelSpec& spec) {
+  const ModelOptions options = options_of(spec);
+  require_trust(spec.name, options);
+  return make(spec.name, options);
+}
+
+void trust_program(const std::string& file) {
+  const std::lock_guard lock(trusted().mutex);
+  trusted().files.insert(file);
+}
 
 void reset_head(Model& model) {
   const std::string head =

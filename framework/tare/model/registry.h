@@ -67,6 +67,11 @@ struct Family {
   int64_t vocabulary = 0;
   /// Returns the head of a model with these options, where its name depends on them; empty: `head`.
   std::function<std::string(const ModelOptions&)> head_for{};
+  /// Throws ConfigError where the options that only this family has do not do; empty: they all do.
+  std::function<void()> check{};
+  /// Names the file of a program that the model runs; empty: it runs none. A bundle of such a model
+  /// is opened only where the program is trusted (trust_program).
+  std::string program{};
 };
 
 /// Holds the families that have a name. All take their options from ModelOptions. A family may
@@ -96,8 +101,12 @@ void check(const std::string& name, const ModelOptions& options);
 /// option that the family does not use; IoError and FormatError for weights that cannot be read or
 /// do not fit.
 [[nodiscard]] Model make(const std::string& name, const ModelOptions& options = {});
-/// Rebuilds a model from what a bundle stores. Throws as above.
+/// Rebuilds a model from what a bundle stores. Throws as above, and ConfigError if the model runs a
+/// program that this process does not trust.
 [[nodiscard]] Model make(const ModelSpec& spec);
+/// Trusts a program, by the name of its file, from now on in this process. A model that is made
+/// from options which trust its program does so too. Thread-safe.
+void trust_program(const std::string& file);
 /// Initialises the head of a registry model again, as make() would; nothing else changes. Throws
 /// StateError for a model that is not from the registry or whose family names no head.
 void reset_head(Model& model);
