@@ -125,7 +125,7 @@ Model torchscript(const std::string& file) { return Model(Torchscript(file)); }
 
 void add_torchscript(Registry& all) {
   all.add<TorchscriptOptions>(
-      "torchscript", "runs the program of a TorchScript file", [](const TorchscriptOptions& own) {
+      "torchscript", "computes what the program of a TorchScript file does", [](const TorchscriptOptions& own) {
         Family family{.sample_shape = {}, .make = [file = own.file](const ModelOptions&) {
                         return torchscript(file);
                       }};

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
@@ -204,6 +205,72 @@ TEST_F(CardCli, EveryPhaseOfTheRecipesPeaksAsPlanned) {
     ASSERT_EQ(run.status, 0) << recipe[0] << run.err;
     if (is_stand_in()) expect_as_planned(json_of("run.json"));
   }
+}
+
+TEST_F(CardCli, EveryPhaseOfOtherRecipesPeaksAsPlanned) {
+  const fs::path recipes = fs::path(std::getenv("TARE_SOURCE_DIR")) / "recipes/configs";
+  std::ofstream table(folder_ / "rows.csv"), text(folder_ / "text.txt");
+  table << "age,sex,diagnosis,target\n";
+  for (int i = 0; i < 200; ++i)
+    table << 20 + i % 50 << (i % 3 == 0 ? ",f," : ",m,") << (i % 2 == 0 ? "yes," : "no,") << i % 17
+          << ".5\n";
+  for (int i = 0; i < 300; ++i) text << "ROMEO: a line of some words, and " << i << '\n';
+  table.close();
+  text.close();
+  const std::string rows = (folder_ / "rows.csv").string(),
+                    more = (folder_ / "more.csv").string();
+  fs::copy(rows, more);
+  const std::vector<std::string> digits{"data.name=generated_digits", "data.train=500",
+                                        "data.valid=100"},
+      tables{"data.file=" + rows, "data.valid_files=[" + more + "]"};
+  const std::vector<std::pair<std::string, std::vector<std::string>>> all{
+      {"digits/augmented.yaml", digits},
+      {"digits/averaged.yaml", digits},
+      {"table/breast_cancer.yaml", tables},
+      {"table/diabetes.yaml", tables},
+      {"text/shakespeare.yaml", {"data.file=" + (folder_ / "text.txt").string()}}};
+  for (const auto& [recipe, settings] : all) {
+    std::vector<std::string> words{"run",        (recipes / recipe).string(),
+                                   "device=cuda:0", "stop_on_nan=false",
+                                   "phases.0.epochs=2", "--json",
+                                   "run.json"};
+    words.insert(words.end(), settings.begin(), settings.end());
+    const auto run = tare(words);
+    ASSERT_EQ(run.status, 0) << recipe << run.err;
+    if (is_stand_in()) expect_as_planned(json_of("run.json"));
+  }
+}
+
+// Of the batches about the largest one, a run refuses those that the plan refuses. A larger one may
+// fit, whose tensors fill the segments of the allocator better.
+TEST_F(CardCli, TheVerdictAboutABatchIsThatOfTheRun) {
+  if (!is_stand_in())
+    GTEST_SKIP() << "only the memory of the stand-in is as small as the test asks";
+  const ScopedVariable card("STAND_IN_SM", std::string("80"));
+  const ScopedVariable bytes("STAND_IN_BYTES", std::to_string(int64_t{64} << 20));
+  const auto with = [&](const std::string& command, int64_t batch,
+                        const std::vector<std::string>& more) {
+    const std::string size = std::to_string(batch);
+    std::vector<std::string> words{command,         "card.yaml",           "data.count=2000",
+                                   "data.size=28",  "batch=" + size,       "micro_batch=" + size,
+                                   "phases=[{name: all}]"};
+    words.insert(words.end(), more.begin(), more.end());
+    return tare(words);
+  };
+  ASSERT_EQ(with("plan", 8, {"--json", "plan.json"}).status, 0);
+  const auto largest = json_of("plan.json")["phases"][0]["largest_batch"].get<int64_t>();
+  ASSERT_GT(largest, 16);
+  ASSERT_LT(largest, 1000);
+  std::map<int64_t, int> verdicts;  // exit codes of runs, by their batches
+  for (const int64_t batch : {largest - 7, largest, largest + 1, largest + 40, 2 * largest}) {
+    const auto plan = with("plan", batch, {});
+    const auto run = with("run", batch, {"--no-plan"});
+    EXPECT_EQ(plan.status, run.status) << batch << plan.out << run.err;
+    verdicts[batch] = run.status;
+  }
+  EXPECT_EQ(verdicts[largest], 0);
+  EXPECT_EQ(verdicts[largest + 1], 3);
+  EXPECT_EQ(verdicts[2 * largest], 3);
 }
 
 TEST_F(CardCli, TheSecondCardIsTaken) {

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <map>
+#include <random>
 
 #include "contract/traits.h"
 #include "learner/fixture.h"
@@ -12,6 +13,7 @@
 #include "tare/callback/gradient_norm.h"
 #include "tare/callback/mixing.h"
 #include "tare/callback/tensorboard.h"
+#include "tare/config/node.h"
 #include "tare/memory/backend.h"
 #include "tare/model/registry.h"
 #include "tare/optim/optimizer.h"
@@ -48,6 +50,11 @@ class ExactPlan : public ::testing::Test {
       options.hidden = {64, 48};
     else if (name == "wide")
       options.hidden = {512};
+    else if (name == "tabular")
+      options = {.classes = 10, .sample_shape = {12}, .hidden = {64, 32}};
+    else if (name == "vit")
+      options.width = 32, options.layers = 2, options.heads = 4,
+      options.options = {.node = config::parse_text("patch: 8", "options")};
     else
       options.width = 8;
     options.dropout = 0.1;
@@ -55,7 +62,12 @@ class ExactPlan : public ::testing::Test {
     return models::make(name == "wide" ? "mlp" : name, options);
   }
   [[nodiscard]] static DatasetPtr set(const std::string& name, int64_t n) {
-    if (name != "gpt") return tensor_dataset(torch::rand({n, 3, 32, 32}), torch::arange(n) % 10);
+    const auto classes = torch::arange(n) % 10, images = torch::rand({n, 3, 32, 32});
+    if (name == "tabular") return tensor_dataset(torch::rand({n, 12}), classes);
+    if (name == "unet") return tensor_dataset(images, classes.view({n, 1, 1}).repeat({1, 32, 32}));
+    if (name == "siamese")
+      return tensor_dataset({{"left", images}, {"right", images.clone()}}, {{"class", classes}});
+    if (name != "gpt") return tensor_dataset(images, classes);
     const auto tokens = torch::randint(64, {n, 48});
     return tensor_dataset(tokens, tokens.roll(-1, 1));
   }
@@ -98,6 +110,64 @@ TEST_F(ExactPlan, OfEveryModelAndBatch) {
       options_.batch = batch;
       expect_exact(name, "in batches of " + std::to_string(batch));
     }
+}
+
+/// The families of the zoo but for those that have tests of their own: the layers of lstm are
+/// cuDNN's, and those of torchscript stand in a file.
+std::vector<std::string> families() {
+  std::vector<std::string> names = models::names();
+  std::erase_if(names, [](const auto& name) { return name == "lstm" || name == "torchscript"; });
+  return names;
+}
+
+TEST_F(ExactPlan, OfEveryFamily) {
+  for (const auto& name : families())
+    for (const char* optimizer : {"sgd", "adamw"}) {
+      options_.batch = 24;
+      options_.optimizer.kind = optimizer;
+      Learner made = learner(name, 100);
+      expect_exact(made, name + " with " + optimizer);
+      made.freeze();
+      made.purge();
+      expect_exact(made, name + " frozen, with " + optimizer);
+    }
+}
+
+// Each dimension alone is in the other tests.
+TEST_F(ExactPlan, OfCombinationsThatAreDrawn) {
+  std::mt19937 random(7);
+  const auto one_of = [&](const auto& all) { return all[random() % std::size(all)]; };
+  const auto names = families(), kinds = optimizer_kinds();
+  const bool by_cudnn = backend_->traits().planner->capability >= 90;
+  for (int i = 0; i < 40; ++i) {
+    const std::string name = one_of(names);
+    const LearnerOptions before = options_;
+    options_.optimizer.kind = one_of(kinds);
+    options_.batch = one_of(std::vector<int64_t>{8, 17, 32, 64});
+    options_.workers = one_of(std::vector<int64_t>{0, 0, 2});
+    options_.precision = one_of(std::vector<std::string>{"fp32", "fp32", "bf16", "bf16-true"});
+    if (by_cudnn && (name == "gpt" || name == "vit")) options_.precision = "fp32";
+    options_.kernels.channels_last = one_of(std::vector{false, false, true});
+    if (one_of(std::vector{false, true})) options_.micro_batch = one_of(std::vector<int64_t>{4, 6});
+    if (!model(name).blocks().empty() && one_of(std::vector{false, true})) {
+      if (one_of(std::vector{false, true}))
+        options_.recompute = {"all"};
+      else
+        options_.offload = {"all"};
+    }
+    const bool freezes = one_of(std::vector{false, false, true});
+    std::string what = name + ' ' + options_.optimizer.kind + " batch " +
+                       std::to_string(options_.batch) + ' ' + options_.precision + " workers " +
+                       std::to_string(options_.workers) + " micro-batch " +
+                       std::to_string(options_.micro_batch.value_or(0)) +
+                       (options_.kernels.channels_last ? " channels_last" : "") +
+                       (options_.recompute.empty() ? "" : " recompute") +
+                       (options_.offload.empty() ? "" : " offload") + (freezes ? " frozen" : "");
+    Learner made = learner(name, 100);
+    if (freezes) made.freeze();
+    expect_exact(made, what);
+    options_ = before;
+  }
 }
 
 TEST_F(ExactPlan, OfEveryOptimizer) {

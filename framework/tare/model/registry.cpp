@@ -136,6 +136,7 @@ void check(const std::string& name, const ModelOptions& options) {
   check_fields(family(name), options);
   const Family chosen = registry().make(name, options.options);
   if (chosen.check) chosen.check();
+  if (!chosen.program.empty()) trust_program(chosen.program);
   int64_t values = 1;
   for (const int64_t side : options.sample_shape)
     if (__builtin_mul_overflow(values, side, &values) || values > kMostValues)
@@ -149,7 +150,6 @@ Model make(const std::string& name, const ModelOptions& options) {
   ModelOptions full = options;
   if (full.sample_shape.empty()) full.sample_shape = chosen.sample_shape;
   full.weights.clear();  // where the first weights came from is no part of how to build it
-  if (!chosen.program.empty()) trust_program(chosen.program);
   Model model = chosen.make(full);
   model.set_spec({name, config::to_yaml(spec_of(full))});
   if (!options.weights.empty())

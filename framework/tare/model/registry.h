@@ -104,8 +104,8 @@ void check(const std::string& name, const ModelOptions& options);
 /// Rebuilds a model from what a bundle stores. Throws as above, and ConfigError if the model runs a
 /// program that this process does not trust.
 [[nodiscard]] Model make(const ModelSpec& spec);
-/// Trusts a program, by the name of its file, from now on in this process. A model that is made
-/// from options which trust its program does so too. Thread-safe.
+/// Trusts a program, by the name of its file, from now on in this process. So do check() and make()
+/// of a name with options that trust a program. Thread-safe.
 void trust_program(const std::string& file);
 /// Initialises the head of a registry model again, as make() would; nothing else changes. Throws
 /// StateError for a model that is not from the registry or whose family names no head.
