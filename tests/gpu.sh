@@ -59,6 +59,8 @@ for precision in "${precisions[@]}"; do
     2>&1) >"$work/run" || failed=1
   grep -E 'peak|error' "$work/run" || true
 done >"$work/peaks"
+# The peaks that are not the planned ones, as they are printed.
+sed -nE '/^\$/h; s/.*, peak ([^(]+) \(planned ([^)]+)\).*/&\n\1\n\2/; /\n(.*)\n\1$/!{ /\n/{ G; s/\n.*\n\$ tare run card.yaml (.*)/ [\1]/p; } }' "$work/peaks" >"$work/differ"
 
 "${bench[@]}" >"$work/times" 2>&1 || failed=1
 
@@ -77,7 +79,12 @@ done >"$work/peaks"
   grep -E '^ *[0-9]+/[0-9]+ Test|tests passed|tests failed' "$work/tests" | sed 's/^ *//' || true
   printf '```\n\n## Plans and runs\n\nEach line of a phase has the measured peak, and the planned one in brackets:\n\n```text\n'
   cat "$work/peaks"
-  printf '```\n\n## Times\n\nThe medians of ratios, above 1 where the Learner takes longer (`%s`):\n\n```text\n' "${bench[*]}"
+  if [ -s "$work/differ" ]; then
+    printf '```\n\nThe peaks of these phases are not the planned ones:\n\n```text\n'
+    cat "$work/differ"
+  fi
+  printf '```\n\n## Times\n\nThe other side is the same step, written by hand with LibTorch. CUDA graphs, `torch.compile` and '
+  printf 'trainings up to an accuracy,\nsuch as airbench94, are not timed. The medians of ratios, above 1 where the Learner takes longer (`%s`):\n\n```text\n' "${bench[*]}"
   cat "$work/times"
   printf '```\n'
 } >"$work/page"

@@ -76,7 +76,7 @@ internals='#include (<(c10/cuda/|torch/csrc/|ATen/(core/dispatch|core/boxing|nat
 
 compile_against() { # LibTorch folder
   local source command count=0
-  for source in $(cd "$TARE_SOURCE_DIR" && grep -rlE "$internals" --include='*.cpp' framework/tare | sort); do
+  for source in $(cd "$TARE_SOURCE_DIR" && grep -rlE "$internals" --include='*.cpp' framework/tare models | sort); do
     command=$(sed -n "s,.* -c $TARE_SOURCE_DIR/$source\$,&,p" "$WORK_DIR/commands" | head -1)
     [ -n "$command" ] || continue # not a part of this build
     command=${command//$TARE_LIBTORCH/$1}

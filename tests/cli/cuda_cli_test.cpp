@@ -69,6 +69,28 @@ TEST_F(CardCli, TopShowsTheCards) {
   EXPECT_THAT(top.out, HasSubstr("cuda:0"));
 }
 
+TEST_F(CardCli, TopShowsTheProcessesOfACard) {
+  Program run("tare", {"run", "card.yaml", "data.count=2000", "phases=[{name: all, epochs: 9999}]"},
+              folder_.path());
+  const auto shown = [&]() -> nlohmann::json {
+    const auto top = nlohmann::json::parse(tare({"top", "--json"}).out);
+    for (const auto& device : top["devices"])
+      for (const auto& process : device["processes"])
+        if (device["id"] == "cuda:0" && process["id"] == run.pid()) return process;
+    return {};
+  };
+  nlohmann::json process;
+  for (int i = 0; i < 300 && process.is_null(); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    process = shown();
+  }
+  ::kill(run.pid(), SIGKILL);
+  (void)run.wait();
+  ASSERT_FALSE(process.is_null()) << run.read("err");
+  EXPECT_GT(process["bytes"].get<int64_t>(), 0);
+  EXPECT_TRUE(shown().is_null()) << "the process has ended";
+}
+
 TEST_F(CardCli, EveryPhasePeaksAsPlanned) {
   const auto plan = tare({"plan", "card.yaml"});
   ASSERT_EQ(plan.status, 0) << plan.err;
