@@ -38,7 +38,7 @@ class ExactPlan : public ::testing::Test {
     backend_->warm();
   }
 
-  [[nodiscard]] static Model model(const std::string& name) {
+  [[nodiscard]] Model model(const std::string& name) const {
     torch::manual_seed(1);
     ModelOptions options{.classes = 10, .sample_shape = {3, 32, 32}};
     if (name == "gpt")
@@ -47,9 +47,11 @@ class ExactPlan : public ::testing::Test {
       options.hidden = {64, 48};
     else if (name == "wide")
       options.hidden = {512};
+    else if (name == "vit")
+      options = {.sample_shape = {3, 32, 32}, .width = 64, .layers = 2, .heads = 4};
     else
       options.width = 8;
-    options.dropout = 0.1;
+    options.dropout = dropout_;
     return models::make(name == "wide" ? "mlp" : name, options);
   }
   [[nodiscard]] static DatasetPtr set(const std::string& name, int64_t n) {
@@ -84,6 +86,7 @@ class ExactPlan : public ::testing::Test {
   c10::Device device_ = Traits::device();
   memory::DeviceBackend* backend_ = nullptr;
   LearnerOptions options_;
+  double dropout_ = 0.1;
   TempDir folder_;
 };
 
@@ -158,9 +161,7 @@ TEST_F(ExactPlan, OfWaysToNeedLess) {
 }
 
 TEST_F(ExactPlan, OfSixteenBits) {
-  const int64_t capability = backend_->traits().planner->capability;
   for (const auto& name : kModels) {
-    if (name == "gpt" && capability >= 90) continue;  // cuDNN's attention, which needs a card
     for (const char* precision : {"bf16", "fp16", "bf16-true"}) {
       options_.precision = precision;
       for (const int64_t batch : {7, 50}) {
@@ -170,6 +171,22 @@ TEST_F(ExactPlan, OfSixteenBits) {
       }
     }
   }
+}
+
+// The probability of dropout, and validations, choose among the kernels.
+TEST_F(ExactPlan, OfAttentionWithEachDropout) {
+  for (const char* name : {"gpt", "vit"})
+    for (const char* precision : {"fp32", "bf16", "fp16"}) {
+      options_.precision = precision;
+      for (const double dropout : {0.0, 0.1, 0.125})
+        for (const int64_t batch : {7, 100}) {
+          dropout_ = dropout;
+          options_.batch = batch;
+          expect_exact(name, std::string("in ") + precision + " with dropout " +
+                                 std::to_string(dropout) + " and batches of " +
+                                 std::to_string(batch));
+        }
+    }
 }
 
 // The peak is where the backward casts the gradient of a large weight.
@@ -190,13 +207,11 @@ TEST_F(ExactPlan, OfSixteenBitsWithALargeWeight) {
 }
 
 TEST_F(ExactPlan, OfFrozenWeightsOfEightBits) {
-  const int64_t capability = backend_->traits().planner->capability;
   options_.frozen_weights = "fp8";
   for (const auto& name : kModels) {
     if (model(name).blocks().empty()) continue;
     // Without values the gradients are not finite, which the scaler of fp16 refuses.
     for (const char* precision : {"fp32", "bf16", "bf16-true"}) {
-      if (name == "gpt" && capability >= 90 && precision != std::string("fp32")) continue;
       options_.precision = precision;
       Learner made = learner(name);
       made.freeze();
