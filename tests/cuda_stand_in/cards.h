@@ -16,7 +16,8 @@
 // - STAND_IN_REFUSE: the number, from 1, of the allocation of device memory that is refused once
 // - STAND_IN_LOSE: each card is lost after so many kernels that a process has launched on it, one
 //   number or one for each (0: never); with STAND_IN_SHARED it is lost for all processes
-// - STAND_IN_CUDNN_BYTES: the workspace that every convolution of cuDNN asks for (0)
+// - STAND_IN_CUDNN_BYTES: the workspace that each convolution, attention and recurrent layer of
+//   cuDNN asks for (0)
 // - STAND_IN_RISING_ADDRESSES: each segment is behind all earlier ones, not at the lowest address
 // - STAND_IN_TRACE: prints calls that are not played
 // - STAND_IN_VALUES: a library that computes what kernels would write (values.cpp)

@@ -63,11 +63,13 @@ EXPORTED cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
 // ---- cuDNN, whose header is not in every toolkit: numbers as there, handles as plain pointers
 
 namespace {
-constexpr int kInt64 = 3, kDescriptor = 15;                            // attribute types
-constexpr int kKnobChoices = 302, kWorkspace = 402, kKnobInfo = 1302;  // attribute names
+constexpr int kInt64 = 3, kDescriptor = 15, kInt32 = 23;                     // attribute types
+constexpr int kKnobChoices = 302, kEngineWorkspace = 303, kKnobInfo = 1302;  // attribute names
+constexpr int kPlanWorkspace = 402, kEngineCount = 802;
+constexpr int64_t kEngines = 1000;
 }  // namespace
 
-EXPORTED size_t cudnnGetVersion() { return 91900; }
+EXPORTED size_t cudnnGetVersion() { return STAND_IN_CUDNN_VERSION; }
 EXPORTED const char* cudnnGetErrorString(int) { return "an error of the CUDA stand-in"; }
 EXPORTED int cudnnCreate(void** handle) {
   give(handle);
@@ -81,12 +83,15 @@ EXPORTED int cudnnBackendCreateDescriptor(int, void** result) {
 }
 EXPORTED int cudnnBackendGetAttribute(void*, int name, int type, int64_t size, int64_t* count,
                                       void* values) {
-  const bool one =
-      type == kInt64 || (type == kDescriptor && name != kKnobChoices && name != kKnobInfo);
+  const bool one = type == kInt64 || type == kInt32 ||
+                   (type == kDescriptor && name != kKnobChoices && name != kKnobInfo);
   if (count) *count = one ? 1 : 0;
-  if (type != kInt64 || size < 1 || !values) return 0;
-  *static_cast<int64_t*>(values) =
-      name == kWorkspace ? static_cast<int64_t>(stand_in::setting("STAND_IN_CUDNN_BYTES", 0)) : 0;
+  if (size < 1 || !values) return 0;
+  const bool workspace = name == kEngineWorkspace || name == kPlanWorkspace;
+  const auto bytes = static_cast<int64_t>(stand_in::setting("STAND_IN_CUDNN_BYTES", 0));
+  if (type == kInt64)
+    *static_cast<int64_t*>(values) = workspace ? bytes : name == kEngineCount ? kEngines : 0;
+  if (type == kInt32) *static_cast<int32_t*>(values) = 0;  // the shared memory that an engine takes
   return 0;
 }
 

@@ -56,8 +56,16 @@ int driver_version() {
   return static_cast<int>(setting("STAND_IN_DRIVER", static_cast<size_t>(CUDART_VERSION)));
 }
 
-/// LibTorch's kernels for CUDA 13 begin with Turing.
-bool has_kernels(const Card& card) { return 10 * card.major + card.minor >= 75; }
+/// What LibTorch's kernels for CUDA 13 are compiled for, from Turing on.
+constexpr int kCompiled[] = {75, 80, 86, 90, 100, 120};
+bool has_kernels(const Card& card) { return 10 * card.major + card.minor >= kCompiled[0]; }
+/// The compute capability of the kernels that a card runs. CUB refuses one that is not compiled.
+int compiled_for(const Card& card) {
+  int best = kCompiled[0];
+  for (const int capability : kCompiled)
+    if (capability <= 10 * card.major + card.minor) best = capability;
+  return best;
+}
 
 bool is_device(int device) { return device >= 0 && device < count(); }
 
@@ -398,8 +406,7 @@ EXPORTED cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const
   *attributes = {};
   attributes->maxThreadsPerBlock = 1024;
   attributes->numRegs = 32;
-  attributes->ptxVersion = attributes->binaryVersion =
-      10 * card(current_device()).major + card(current_device()).minor;
+  attributes->ptxVersion = attributes->binaryVersion = compiled_for(card(current_device()));
   return cudaSuccess;
 }
 EXPORTED cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks_of, const void*,

@@ -13,7 +13,6 @@
 #include "tare/callback/gradient_norm.h"
 #include "tare/callback/mixing.h"
 #include "tare/callback/tensorboard.h"
-#include "tare/config/node.h"
 #include "tare/memory/backend.h"
 #include "tare/model/registry.h"
 #include "tare/optim/optimizer.h"
@@ -53,11 +52,10 @@ class ExactPlan : public ::testing::Test {
     else if (name == "tabular")
       options = {.classes = 10, .sample_shape = {12}, .hidden = {64, 32}};
     else if (name == "vit")
-      options.width = 32, options.layers = 2, options.heads = 4,
-      options.options = {.node = config::parse_text("patch: 8", "options")};
+      options = {.sample_shape = {3, 32, 32}, .width = 64, .layers = 2, .heads = 4};
     else
       options.width = 8;
-    options.dropout = 0.1;
+    options.dropout = dropout_;
     if (width_ > 0) options.width = width_;
     return models::make(name == "wide" ? "mlp" : name, options);
   }
@@ -98,6 +96,7 @@ class ExactPlan : public ::testing::Test {
   c10::Device device_ = Traits::device();
   memory::DeviceBackend* backend_ = nullptr;
   LearnerOptions options_;
+  double dropout_ = 0.1;
   int64_t width_ = 0;  // 0: a small one
   TempDir folder_;
 };
@@ -138,7 +137,6 @@ TEST_F(ExactPlan, OfCombinationsThatAreDrawn) {
   std::mt19937 random(7);
   const auto one_of = [&](const auto& all) { return all[random() % std::size(all)]; };
   const auto names = families(), kinds = optimizer_kinds();
-  const bool by_cudnn = backend_->traits().planner->capability >= 90;
   for (int i = 0; i < 40; ++i) {
     const std::string name = one_of(names);
     const LearnerOptions before = options_;
@@ -146,7 +144,6 @@ TEST_F(ExactPlan, OfCombinationsThatAreDrawn) {
     options_.batch = one_of(std::vector<int64_t>{8, 17, 32, 64});
     options_.workers = one_of(std::vector<int64_t>{0, 0, 2});
     options_.precision = one_of(std::vector<std::string>{"fp32", "fp32", "bf16", "bf16-true"});
-    if (by_cudnn && (name == "gpt" || name == "vit")) options_.precision = "fp32";
     options_.kernels.channels_last = one_of(std::vector{false, false, true});
     if (one_of(std::vector{false, true})) options_.micro_batch = one_of(std::vector<int64_t>{4, 6});
     if (!model(name).blocks().empty() && one_of(std::vector{false, true})) {
@@ -231,9 +228,7 @@ TEST_F(ExactPlan, OfWaysToNeedLess) {
 }
 
 TEST_F(ExactPlan, OfSixteenBits) {
-  const int64_t capability = backend_->traits().planner->capability;
   for (const auto& name : kModels) {
-    if (name == "gpt" && capability >= 90) continue;  // cuDNN's attention, which needs a card
     for (const char* precision : {"bf16", "fp16", "bf16-true"}) {
       options_.precision = precision;
       for (const int64_t batch : {7, 50}) {
@@ -251,11 +246,9 @@ TEST_F(ExactPlan, OfWideModels) {
   for (const auto& [name, width] :
        std::map<std::string, int64_t>{{"resnet9", 128}, {"resnet18", 64}, {"gpt", 512}}) {
     width_ = width;
-    if (name != "gpt" || backend_->traits().planner->capability < 90) {
-      options_.precision = "bf16-true";
-      expect_exact(name, "of weights of 16 bits");
-      options_.precision = "fp32";
-    }
+    options_.precision = "bf16-true";
+    expect_exact(name, "of weights of 16 bits");
+    options_.precision = "fp32";
     options_.kernels.channels_last = true;
     expect_exact(name, "laid out channels-last");
     options_.kernels.channels_last = false;
@@ -269,6 +262,22 @@ TEST_F(ExactPlan, OfWideModels) {
     made.purge();
     expect_exact(made, name + " purged");
   }
+}
+
+// The probability of dropout, and validations, choose among the kernels.
+TEST_F(ExactPlan, OfAttentionWithEachDropout) {
+  for (const char* name : {"gpt", "vit"})
+    for (const char* precision : {"fp32", "bf16", "fp16"}) {
+      options_.precision = precision;
+      for (const double dropout : {0.0, 0.1, 0.125})
+        for (const int64_t batch : {7, 100}) {
+          dropout_ = dropout;
+          options_.batch = batch;
+          expect_exact(name, std::string("in ") + precision + " with dropout " +
+                                 std::to_string(dropout) + " and batches of " +
+                                 std::to_string(batch));
+        }
+    }
 }
 
 // The peak is where the backward casts the gradient of a large weight.
@@ -289,13 +298,11 @@ TEST_F(ExactPlan, OfSixteenBitsWithALargeWeight) {
 }
 
 TEST_F(ExactPlan, OfFrozenWeightsOfEightBits) {
-  const int64_t capability = backend_->traits().planner->capability;
   options_.frozen_weights = "fp8";
   for (const auto& name : kModels) {
     if (model(name).blocks().empty()) continue;
     // Without values the gradients are not finite, which the scaler of fp16 refuses.
     for (const char* precision : {"fp32", "bf16", "bf16-true"}) {
-      if (name == "gpt" && capability >= 90 && precision != std::string("fp32")) continue;
       options_.precision = precision;
       Learner made = learner(name);
       made.freeze();

@@ -164,6 +164,7 @@ TEST_F(EmbeddingsOnCard, OfManyIndicesAllocateAsPlanned) {
                                                 {20000, 256, 8},
                                                 {100000, 255, 8},
                                                 {100000, 256, 8},
+                                                {4000000, 256, 8},
                                                 {100000, 50000, 8}}) {
     const auto work = [indices = indices, rows = rows, features = features] {
       back(torch::embedding(in({rows, features}), classes({indices})));

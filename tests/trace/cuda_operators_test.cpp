@@ -4,15 +4,18 @@
 #include <ATen/ops/var_mean.h>
 #include <gmock/gmock.h>
 #include <torch/autograd.h>
+#include <torch/nn.h>
 #include <torch/types.h>
 
 #include <functional>
 #include <random>
 
 #include "contract/traits.h"
+#include "support/environment.h"
 #include "tare/memory/backend.h"
 #include "tare/memory/event_log.h"
 #include "tare/trace/card_sum.h"
+#include "tare/trace/card_workspace.h"
 #include "tare/trace/estimate.h"
 #include "tare/trace/not_plannable.h"
 #include "tare/trace/target.h"
@@ -150,21 +153,35 @@ struct Attention {
   int64_t batch = 2, heads = 3, time = 0, features = 0;
   bool causal = false, masked = false, trained = true;
   at::ScalarType type = at::kFloat;
+  double dropout = 0;
+  int64_t of_value = 0;  // features; 0: as many
 };
 
 /// Runs attention and its backward pass.
 void attend(const Attention& a, c10::Device device) {
   const auto options = at::TensorOptions(device).dtype(a.type).requires_grad(a.trained);
-  const auto made = [&] {
-    return torch::empty({a.batch, a.time, a.heads, a.features}, options).transpose(1, 2);
+  const auto made = [&](int64_t features) {
+    return torch::empty({a.batch, a.time, a.heads, features}, options).transpose(1, 2);
   };
-  const auto query = made(), key = made(), value = made();
+  const auto query = made(a.features), key = made(a.features),
+             value = made(a.of_value > 0 ? a.of_value : a.features);
   std::optional<at::Tensor> mask;
   if (a.masked) mask = torch::ones({a.time, a.time}, at::TensorOptions(device).dtype(torch::kBool));
-  const auto result = at::scaled_dot_product_attention(query, key, value, mask, 0, a.causal);
+  const auto result =
+      at::scaled_dot_product_attention(query, key, value, mask, a.dropout, a.causal);
   if (!a.trained) return;
   const auto gradient = torch::ones_like(result);
   (void)torch::autograd::grad({result}, {query, key, value}, {gradient});
+}
+
+/// Returns the sizes of the blocks that are planned for attention, in order.
+std::vector<int64_t> planned_sizes(const Attention& a, const Machine& card) {
+  const c10::Device device = memory::CudaTraits::device();
+  const Trace planned = trace([&] { attend(a, device); }, card);
+  std::vector<int64_t> sizes;
+  for (const Event& event : planned.events)
+    if (event.bytes > 0) sizes.push_back(event.bytes);
+  return sizes;
 }
 
 TEST_F(CudaOperators, AttentionTakesWhatIsPlanned) {
@@ -194,23 +211,87 @@ TEST_F(CudaOperators, AttentionTakesWhatIsPlanned) {
       {.time = 140, .features = 256, .type = at::kHalf},
       {.time = 1000, .features = 24, .masked = true, .type = at::kBFloat16},
       {.batch = 1, .time = 300, .features = 200, .masked = true, .type = at::kHalf},
-      {.batch = 1, .heads = 1, .time = 5000, .features = 16, .trained = false, .type = at::kHalf}};
+      {.batch = 1, .heads = 1, .time = 5000, .features = 16, .trained = false, .type = at::kHalf},
+      {.time = 100, .features = 64, .dropout = 0.1},
+      {.time = 100, .features = 64, .type = at::kHalf, .dropout = 0.1},
+      {.time = 128, .features = 64, .type = at::kHalf, .dropout = 0.125},
+      {.time = 100, .features = 64, .trained = false, .type = at::kBFloat16, .dropout = 0.125},
+      {.time = 100, .features = 64, .causal = true, .type = at::kBFloat16, .dropout = 0.5},
+      {.time = 100, .features = 64, .masked = true, .type = at::kHalf, .dropout = 0.125},
+      {.time = 128, .features = 128, .type = at::kHalf},
+      {.time = 256, .features = 32, .trained = false, .type = at::kHalf},
+      {.batch = 1, .time = 1, .features = 64, .type = at::kHalf},
+      {.batch = 1, .time = 1, .features = 64, .type = at::kHalf, .dropout = 0.125},
+      {.batch = 1, .time = 2, .features = 64, .type = at::kHalf, .dropout = 0.125},
+      {.time = 140, .features = 192, .trained = false, .type = at::kHalf},
+      {.time = 140, .features = 64, .type = at::kHalf, .of_value = 32},
+      {.time = 140, .features = 192, .type = at::kHalf, .of_value = 128}};
   const Machine card = parse_target(device.str()).machine();
+  std::optional<MeasuredCard> measured;  // the stand-in's library has no workspace of its own
+  if (memory::kernels_compute()) measured.emplace(device);
   for (const Attention& a : cases) {
-    const bool half = a.type != at::kFloat;
-    if (half && (card.capability / 10 == 9 || card.capability / 10 == 10))
-      continue;  // cuDNN's, which need a card
     if (a.type == at::kBFloat16 && card.capability < 80) {
       EXPECT_THROW(static_cast<void>(trace([&] { attend(a, device); }, card)), NotPlannable);
       continue;
     }
-    const Trace planned = trace([&] { attend(a, device); }, card);
-    std::vector<int64_t> expected;
-    for (const Event& event : planned.events)
-      if (event.bytes > 0) expected.push_back(event.bytes);
-    EXPECT_EQ(allocated([&] { attend(a, device); }), expected)
+    EXPECT_EQ(allocated([&] { attend(a, device); }), planned_sizes(a, card))
         << "batch " << a.batch << " heads " << a.heads << " time " << a.time << " features "
-        << a.features << ' ' << a.type << (a.masked ? " masked" : "");
+        << a.features << ' ' << a.type << (a.masked ? " masked" : "") << " dropout " << a.dropout
+        << (a.trained ? " trained" : "");
+  }
+}
+
+// The frontend of cuDNN adds its own part to the workspace of the backward.
+TEST_F(CudaOperators, WorkspacesOfAttentionAreMeasuredOnTheCard) {
+  if (memory::kernels_compute()) GTEST_SKIP() << "only the stand-in's workspace has a known size";
+  const c10::Device device = memory::CudaTraits::device();
+  const Target target = parse_target(device.str());
+  if (target.capability / 10 != 9 && target.capability / 10 != 10)
+    GTEST_SKIP() << "cuDNN's attention is for other cards";
+  const Attention a{.time = 96, .features = 32, .type = at::kHalf, .dropout = 0.25};
+  const auto work = [&] { attend(a, device); };
+  const Trace elsewhere = trace(work, target.machine());
+  EXPECT_THAT(not_counted_on_card(elsewhere), ::testing::ElementsAre(kAttentionWorkspaces));
+  const testing::ScopedVariable workspace("STAND_IN_CUDNN_BYTES", std::string("3000000"));
+  const MeasuredCard card(device);
+  const at::Tensor before = at::globalContext().defaultGenerator(device).get_state();
+  EXPECT_TRUE(not_counted_on_card(trace(work, target.machine())).empty());
+  EXPECT_TRUE(before.equal(at::globalContext().defaultGenerator(device).get_state()));
+  const auto planned = planned_sizes(a, target.machine());
+  EXPECT_EQ(allocated(work), planned);
+  EXPECT_EQ(std::ranges::count_if(planned, [](int64_t bytes) { return bytes >= 3000000; }), 2);
+}
+
+// cuDNN says where each weight is and how much the layers keep for the backward.
+TEST_F(CudaOperators, RecurrentLayersOfCudnnTakeSensibleSizes) {
+  const c10::Device device = memory::CudaTraits::device();
+  const auto largest_of = [&](auto layer, c10::ScalarType type) {
+    layer->to(device, type);
+    const auto buffer = layer->parameters().front().storage().data_ptr().get();
+    for (const at::Tensor& weight : layer->parameters())
+      EXPECT_EQ(weight.storage().data_ptr().get(), buffer) << "weights are parts of one buffer";
+    const auto sizes = allocated([&] {
+      const auto x =
+          torch::randn({5, 3, 8}, at::TensorOptions(device).dtype(type)).requires_grad_();
+      std::get<0>(layer(x)).sum().backward();
+      for (const at::Tensor& weight : layer->parameters())
+        EXPECT_EQ(weight.grad().sizes(), weight.sizes());
+    });
+    return std::ranges::max(sizes);
+  };
+  constexpr int64_t kMost = int64_t{8} << 20;  // the state of dropout takes 2 MiB
+  namespace nn = torch::nn;
+  for (const auto type : {at::kFloat, at::kHalf, at::kBFloat16}) {
+    for (const bool both : {false, true})
+      for (const bool bias : {false, true}) {
+        const auto in = [&](auto options) {
+          return options.num_layers(2).bidirectional(both).bias(bias).dropout(both ? 0.5 : 0);
+        };
+        EXPECT_LT(largest_of(nn::LSTM(in(nn::LSTMOptions(8, 16))), type), kMost);
+        EXPECT_LT(largest_of(nn::LSTM(in(nn::LSTMOptions(8, 16).proj_size(4))), type), kMost);
+        EXPECT_LT(largest_of(nn::GRU(in(nn::GRUOptions(8, 16))), type), kMost);
+        EXPECT_LT(largest_of(nn::RNN(in(nn::RNNOptions(8, 16))), type), kMost);
+      }
   }
 }
 

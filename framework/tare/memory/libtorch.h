@@ -73,6 +73,11 @@ inline bool shares_workspace() {
 /// Whether a card keeps the seed and the offset of its generator on the card in memory-efficient
 /// attention without dropout.
 inline constexpr bool kAttentionHasSeeds = TORCH_VERSION_MINOR >= 15;
+/// Whether cuDNN's attention takes up to 256 features of a head, as the version of cuDNN does that
+/// the wheel asks for; else 128.
+inline constexpr bool kCudnnTakesLargeHeads = TORCH_VERSION_MINOR >= 15;
+/// Whether cuDNN's attention takes a probability of dropout only if it is a multiple of 1/16.
+inline constexpr bool kCudnnDropsInSixteenths = TORCH_VERSION_MINOR >= 15;
 /// Whether a card sorts the indices of an embedding by the bits that they have, eight at a time,
 /// and not by all 64.
 inline constexpr bool kSortsByUsedBits = TORCH_VERSION_MINOR >= 15;

@@ -4,6 +4,7 @@
 // flash_api.cpp).
 #include "tare/trace/card_attention.h"
 
+#include <ATen/Context.h>
 #include <ATen/ceil_div.h>
 #include <ATen/ops/_scaled_dot_product_cudnn_attention.h>
 #include <ATen/ops/_scaled_dot_product_efficient_attention.h>
@@ -21,6 +22,7 @@
 
 #include "tare/memory/libtorch.h"
 #include "tare/trace/blocks.h"
+#include "tare/trace/card_workspace.h"
 #include "tare/trace/recording.h"
 
 namespace tare::plan {
@@ -28,7 +30,8 @@ namespace {
 
 using at::Tensor;
 
-constexpr int64_t kAmpere = 80, kAda = 89;  // compute capabilities
+constexpr int64_t kAmpere = 80, kAda = 89, kBlackwell = 100;  // compute capabilities
+constexpr int64_t kMostFeatures = 256;                        // of a head
 
 int64_t rounded_up(int64_t value, int64_t multiple) {
   return at::ceil_div(value, multiple) * multiple;
@@ -51,7 +54,7 @@ Four efficient(const Tensor& query, const Tensor&, const Tensor& value, const Ma
   }
   const Tensor result = by_time(query, {batch, heads, time, value.size(3)});
   const Tensor sums = fresh_sums({batch, heads, with_sums ? rounded_up(time, 32) : 0}, query);
-  const bool adds_up = is_half(query.scalar_type()) && value.size(3) > 128;
+  const bool adds_up = is_half(query.scalar_type()) && std::max(query.size(3), value.size(3)) > 128;
   const auto added_up = hold(adds_up ? bytes_of(result.numel(), at::kFloat) : 0);
   return {result, sums, seed, offset};
 }
@@ -172,24 +175,48 @@ Three flash_backward(const Tensor& grad, const Tensor& query, const Tensor& key,
   return {of_query, of_key, of_value};
 }
 
-/// Beyond what this counts, cuDNN takes a workspace that only a card knows.
-Nine cudnn(const Tensor& query, const Tensor& key, const Tensor& value, const Mask&, bool with_sums,
-           double, bool, bool, std::optional<double>) {
+CardAttention call_of(const Tensor& query, const Tensor& key, const Tensor& value, const Mask& mask,
+                      bool with_sums, double dropout, bool causal) {
+  return {.query = Layout::of(query),
+          .key = Layout::of(key),
+          .value = Layout::of(value),
+          .mask = mask ? Layout::of(*mask) : Layout{},
+          .with_sums = with_sums,
+          .causal = causal,
+          .dropout = dropout};
+}
+
+Nine cudnn(const Tensor& query, const Tensor& key, const Tensor& value, const Mask& mask,
+           bool with_sums, double dropout, bool causal, bool, std::optional<double>) {
   const Tensor seed = at::empty({}, query.options().dtype(at::kLong)),
                offset = at::empty({}, query.options().dtype(at::kLong));
   const std::vector<int64_t> sizes{query.size(0), query.size(1), query.size(2), value.size(3)};
   const Tensor result = in_order_of(query, sizes);
   const Tensor sums =
       with_sums ? fresh_sums({query.size(0), query.size(1), query.size(2), 1}, query) : Tensor();
+  hold_workspace(call_of(query, key, value, mask, with_sums, dropout, causal), 0).clear();
   return {result, sums, Tensor(), Tensor(), query.size(2), key.size(2), seed, offset, Tensor()};
 }
 
-Three cudnn_backward(const Tensor&, const Tensor& query, const Tensor& key, const Tensor& value,
-                     const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Mask&,
-                     const Tensor&, const Tensor&, int64_t, int64_t, double, bool,
-                     std::optional<double>) {
-  const Tensor of_query = at::empty_like(query), of_key = at::empty_like(key);
-  return {of_query, of_key, at::empty_like(value)};
+/// In one block with the workspace of cuDNN's library, its frontend, which is a part of LibTorch,
+/// adds up a number for each query and the gradient of the queries in float32; not the latter for
+/// 256 features on Blackwell (cudnn_frontend: scaled_dot_product_flash_attention.h).
+Three cudnn_backward(const Tensor& grad, const Tensor& query, const Tensor& key,
+                     const Tensor& value, const Tensor&, const Tensor&, const Tensor&,
+                     const Tensor&, const Mask& mask, const Tensor&, const Tensor&, int64_t,
+                     int64_t, double dropout, bool causal, std::optional<double>) {
+  const Tensor of_query = at::empty_like(query), of_key = at::empty_like(key),
+               of_value = at::empty_like(value);
+  const bool copies = grad.stride(3) != 1;
+  const auto copy = hold(copies ? bytes_of(grad.numel(), grad.scalar_type()) : 0);
+  CardAttention call = call_of(query, key, value, mask && mask->defined() ? mask : Mask(),
+                               /*with_sums=*/true, dropout, causal);
+  call.grad = Layout::of(copies ? fresh(grad.sizes(), grad) : grad);
+  const int64_t queries = query.size(0) * query.size(1) * query.size(2);
+  const bool adds_up = recorded_machine().capability < kBlackwell || query.size(3) < kMostFeatures;
+  const int64_t numbers = queries * (adds_up ? query.size(3) + 1 : 1);
+  hold_workspace(call, bytes_of(numbers, at::kFloat)).clear();
+  return {of_query, of_key, of_value};
 }
 
 bool needs_gradients(const Tensor& query, const Tensor& key, const Tensor& value) {
@@ -204,12 +231,32 @@ bool lacks_memory(int64_t capability, int64_t features, double dropout, bool bac
   return is_small && backward && features > 192 && (features <= 224 || dropout > 0);
 }
 
+/// Whether cuDNN's attention, which Hopper and data-centre Blackwell prefer for 16-bit types, takes
+/// the operands (check_cudnn_tensor_shapes and others in sdp_utils.cpp).
+bool cudnn_takes(const Tensor& query, const Tensor& key, const Tensor& value, double dropout) {
+  constexpr int64_t kAligned = 8, kMostTrained = 128;
+  constexpr double kSteps = 16;  // of the probability
+  const auto& context = at::globalContext();
+  const int64_t generation = recorded_machine().capability / 10;
+  const int64_t features = query.size(3), of_value = value.size(3);
+  const int64_t most = std::max(features, of_value);
+  if (generation != 9 && generation != 10) return false;
+  if (features % kAligned != 0 || of_value % kAligned != 0) return false;
+  if (most > (libtorch::kCudnnTakesLargeHeads ? kMostFeatures : kMostTrained)) return false;
+  const bool trains_large = (features == kMostFeatures && of_value == kMostFeatures) ||
+                            (features == 192 && of_value == kMostTrained);
+  if (most > kMostTrained && !trains_large && needs_gradients(query, key, value)) return false;
+  if (key.size(2) == 1 || (dropout != 0 && query.size(2) == 1)) return false;
+  if (libtorch::kCudnnDropsInSixteenths && dropout * kSteps != std::floor(dropout * kSteps))
+    return false;
+  return !context.deterministicAlgorithms() || context.deterministicAlgorithmsWarnOnly();
+}
+
 enum class CardKernel { none, efficient, flash, cudnn };
 
 /// Returns the fused kernel that a card takes.
 CardKernel card_kernel(const Tensor& query, const Tensor& key, const Tensor& value,
                        const Mask& mask, double dropout, bool grouped) {
-  constexpr int64_t kMostFeatures = 256;
   const int64_t capability = recorded_machine().capability, features = query.size(-1);
   const auto type = query.scalar_type();
   const bool half = is_half(type);
@@ -218,9 +265,7 @@ CardKernel card_kernel(const Tensor& query, const Tensor& key, const Tensor& val
   if ((!half && type != at::kFloat) || key.scalar_type() != type || value.scalar_type() != type)
     return CardKernel::none;
   const bool square = features == value.size(3), is_aligned = features % aligned == 0;
-  const bool prefers_cudnn = capability / 10 == 9 || capability / 10 == 10;
-  if (half && prefers_cudnn && square && is_aligned && features <= kMostFeatures)
-    return CardKernel::cudnn;
+  if (half && cudnn_takes(query, key, value, dropout)) return CardKernel::cudnn;
   if (half && capability >= kAmpere && !mask && square && features <= kMostFeatures &&
       !lacks_memory(capability, features, dropout, needs_gradients(query, key, value)))
     return CardKernel::flash;
@@ -255,11 +300,13 @@ Tensor attention_by(CardKernel kernel, const Tensor& query, const Tensor& key, c
                     const Mask& mask, double dropout, bool causal, std::optional<double> scale) {
   if (kernel == CardKernel::flash)
     return flash_attention(query, key, value, dropout, causal, scale);
-  const Mask bias = four_dimensional(padded(additive(mask, query)), query, key);
   const bool with_sums = needs_gradients(query, key, value);
+  const Mask added = additive(mask, query);
   if (kernel == CardKernel::cudnn)
     return std::get<0>(at::_scaled_dot_product_cudnn_attention(
-        query, key, value, bias, with_sums, dropout, causal, /*return_debug_mask=*/false, scale));
+        query, key, value, four_dimensional(added, query, key), with_sums, dropout, causal,
+        /*return_debug_mask=*/false, scale));
+  const Mask bias = four_dimensional(padded(added), query, key);
   return std::get<0>(at::_scaled_dot_product_efficient_attention(query, key, value, bias, with_sums,
                                                                  dropout, causal, scale));
 }

@@ -1,5 +1,5 @@
-// The workspaces that cuDNN takes for convolutions, which only a card knows: each convolution of a
-// trace is done once on a card of this machine. Internal.
+// The workspaces that cuDNN takes for convolutions and attention, which only a card knows: each of
+// them in a trace is done once on a card of this machine. Internal.
 #pragma once
 
 #include <c10/core/Allocator.h>
@@ -36,5 +36,24 @@ inline constexpr const char* kOwnConvolution = "convolution without cuDNN";
 /// the operands, or where cuDNN tries its algorithms out (cudnn_benchmark) or does not compute the
 /// call, as bfloat16 on cards before Ampere, it holds nothing and marks the trace.
 [[nodiscard]] c10::DataPtr hold_workspace(const Convolution& call);
+
+/// Names the mark of cuDNN's attention in a trace of a card where its workspace is not known.
+inline constexpr const char* kUnknownAttention = "unknown workspace of cuDNN's attention";
+
+/// Describes a call of cuDNN's attention.
+struct CardAttention {
+  Layout query{}, key{}, value{};
+  Layout mask{};  ///< undefined: none
+  Layout grad{};  ///< undefined: forward
+  bool with_sums = false, causal = false;
+  double dropout = 0;
+
+  [[nodiscard]] bool backward() const { return !grad.sizes.empty(); }
+};
+
+/// Holds the workspace of a call of attention while the result lives, as it does for a convolution;
+/// where it is not known, `at_least` bytes. What a measurement draws of the card's random numbers
+/// is put back.
+[[nodiscard]] c10::DataPtr hold_workspace(const CardAttention& call, int64_t at_least);
 
 }  // namespace tare::plan

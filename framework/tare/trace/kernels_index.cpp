@@ -47,14 +47,28 @@ Tensor where(const Tensor& condition, const Tensor& self, const Tensor& other) {
 
 int64_t rounded(int64_t bytes) { return at::round_up<int64_t>(bytes, 256); }
 
+/// Holds how many values CUB sorts, and makes unique, in a tile.
+struct Tiles {
+  int64_t sorted = 0, unique = 0;
+};
+
+Tiles tiles() {
+  constexpr int64_t kAmpere = 80, kHopper = 90;
+  const int64_t capability = recorded_machine().capability;
+  if (capability >= kHopper) return {.sorted = 4608, .unique = 4928};
+  return {.sorted = capability < kAmpere ? 2816 : 3840,
+          .unique = capability == kAmpere ? 1344 : 320};
+}
+
 /// Returns the bytes that CUB takes to sort `count` pairs of int64, of which the first is below
-/// `end`, as on Hopper; other cards differ by some KiB. A single pass needs no second place.
+/// `end`. A single pass needs no second place.
 int64_t sorting_bytes(int64_t count, int64_t end) {
-  constexpr int64_t kTile = 4608, kDigits = 1024, kBins = 2048, kCounters = 256, kSlack = 255;
+  constexpr int64_t kDigits = 1024, kBins = 2048, kCounters = 256, kSlack = 255;
   constexpr int64_t kBits = 8;  // of a pass
+  const int64_t tile = tiles().sorted;
   const auto bits = std::bit_width(static_cast<uint64_t>(end));
   const int64_t passes = libtorch::kSortsByUsedBits ? at::ceil_div<int64_t>(bits, kBits) : kBits;
-  return (passes > 1 ? 2 * rounded(count * 8) : 0) + kDigits * at::ceil_div(count, kTile) +
+  return (passes > 1 ? 2 * rounded(count * 8) : 0) + kDigits * at::ceil_div(count, tile) +
          passes * kBins + kCounters + kSlack;
 }
 
@@ -67,7 +81,7 @@ int64_t scanning_bytes(int64_t count, int64_t tile) {
 /// Computes the gradient of an embedding of many indices as a card does: sorted, then each row from
 /// partial sums (ATen/native/cuda/EmbeddingBackwardKernel.cu).
 Tensor sorted_embedding_backward(const Tensor& grad, const Tensor& indices, int64_t rows) {
-  constexpr int64_t kRowsOfPart = 10, kUniqueTile = 4096, kScanTile = 896;
+  constexpr int64_t kRowsOfPart = 10, kScanTile = 896;
   const int64_t count = indices.numel(), features = grad.size(-1);
   const int64_t segments = std::min(count, rows), parts = count / kRowsOfPart + segments;
   const int64_t bytes = bytes_of(count, at::kLong), word = bytes_of(1, at::kLong);
@@ -81,7 +95,7 @@ Tensor sorted_embedding_backward(const Tensor& grad, const Tensor& indices, int6
   const auto starts = hold(bytes), number = hold(word);
   {
     const auto unused = hold(bytes);
-    hold(scanning_bytes(count, kUniqueTile)).clear();
+    hold(scanning_bytes(count, tiles().unique)).clear();
   }
   const auto each = hold(segments * word), offsets = hold(segments * word);
   hold(scanning_bytes(segments, kScanTile)).clear();

@@ -26,8 +26,10 @@ namespace tare::plan {
 [[nodiscard]] std::vector<std::string> unverified(const Trace& trace);
 /// Names the workspaces of convolutions among what a plan for a card does not contain.
 inline constexpr const char* kWorkspaces = "the workspaces of cuDNN's convolutions";
+/// Names the workspaces of attention there.
+inline constexpr const char* kAttentionWorkspaces = "the workspaces of cuDNN's attention";
 /// Returns what a card may take beyond its trace, as texts: the temporary memory of operators that
-/// have not been compared with a card, and the workspaces that cuDNN chooses for convolutions.
+/// have not been compared with a card, and the workspaces that cuDNN chooses.
 [[nodiscard]] std::vector<std::string> not_counted_on_card(const Trace& trace);
 
 /// Names this moment of the trace that is being recorded; does nothing outside of one.

@@ -284,8 +284,10 @@ constexpr std::array<std::string_view, 267> kVerified{
 };
 
 /// Operators that a card alone has; tests/trace/cuda_every_operator_test.cpp compares them.
-constexpr std::array<std::string_view, 7> kOfACard{
+constexpr std::array<std::string_view, 9> kOfACard{
     "aten::_amp_foreach_non_finite_check_and_unscale_",
+    "aten::_scaled_dot_product_cudnn_attention",
+    "aten::_scaled_dot_product_cudnn_attention_backward",
     "aten::_scaled_dot_product_efficient_attention",
     "aten::_scaled_dot_product_efficient_attention_backward",
     "aten::_scaled_dot_product_flash_attention",
@@ -332,6 +334,7 @@ std::vector<std::string> not_counted_on_card(const Trace& trace) {
   });
   for (std::string& name : names) name.insert(0, "the temporary memory of ");
   if (trace.find(kUnknownWorkspace)) names.emplace_back(kWorkspaces);
+  if (trace.find(kUnknownAttention)) names.emplace_back(kAttentionWorkspaces);
   if (trace.find(kOwnConvolution))
     names.emplace_back("the temporary memory of convolutions without cuDNN");
   return names;
