@@ -122,7 +122,11 @@ TEST_F(CardMistakes, ANameThatIsNoDeviceIsRefusedWithWhatIsAllowed) {
            "device is not known, got ");
   for (const char* device : {"cuda:1", "cuda:7"})
     expect(2, {"sweep", "run", "sweep.yaml", std::string("set.device=") + device},
-           "device names a card by its number, and each run of a sweep gets a card");
+           std::string("[device] ") + device + " is not there, only cpu, cuda:0; use device: auto");
+  expect(2, {"sweep", "run", "sweep.yaml", "set={}", "parameters={device: [cuda:0, cpu]}"},
+         "parameters.device makes no other runs, because a device does not change what a run "
+         "computes; allowed: `device` in `set` or in the recipe");
+  EXPECT_FALSE(fs::exists(path("runs/cards")));
 }
 
 // ---- cards that cannot be used
@@ -242,6 +246,33 @@ TEST_F(CardMistakes, OfAnOldAndANewCardTheNewOneIsUsed) {
   EXPECT_THAT(sweep.out, HasSubstr("6 complete, 0 failed"));
 }
 
+TEST_F(CardMistakes, ASweepOfACardByItsNumberUsesThatCardOrIsRefused) {
+  const Variables two(Environment{{"STAND_IN_CARDS", "2"}, {"STAND_IN_SM", "50,90"}});
+  for (const char* verb : {"plan", "run"})
+    expect(2, {"sweep", verb, "sweep.yaml", "set.device=cuda:0"},
+           "device has no card that can be used: GPU-01010101-0101-0101-0101-010101010101: 'CUDA "
+           "stand-in' has compute capability 5.0");
+  EXPECT_FALSE(fs::exists(path("runs/cards"))) << "refused before any run";
+  const auto on_new = expect(0, {"sweep", "run", "sweep.yaml", "set.device=cuda:1"});
+  EXPECT_THAT(on_new.out, HasSubstr("6 complete, 0 failed"));
+  EXPECT_THAT(on_new.err, Not(HasSubstr("warning"))) << "the other card is not asked for";
+  expect(2, {"sweep", "plan", "sweep.yaml", "set.device=cuda:2"},
+         "cuda:2 is not there, only cpu, cuda:1");
+}
+
+TEST_F(CardMistakes, ASweepCountsTheCardsThatTheUserSees) {
+  const Variables two(Environment{{"STAND_IN_CARDS", "2"}});
+  const std::string first = "GPU-01010101", second = "GPU-02020202";
+  const auto plan = [](const char* device) {
+    return expect(0, {"sweep", "plan", "sweep.yaml", std::string("set.device=") + device}).out;
+  };
+  EXPECT_THAT(plan("cuda"), ::testing::AllOf(HasSubstr(first), HasSubstr(second)));
+  EXPECT_THAT(plan("cuda:0"), ::testing::AllOf(HasSubstr(first), Not(HasSubstr(second))));
+  EXPECT_THAT(plan("cuda:1"), ::testing::AllOf(HasSubstr(second), Not(HasSubstr(first))));
+  const Variables turned(Environment{{"CUDA_VISIBLE_DEVICES", "1,0"}});
+  EXPECT_THAT(plan("cuda:0"), ::testing::AllOf(HasSubstr(second), Not(HasSubstr(first))));
+}
+
 TEST_F(CardMistakes, ACardThatIsNotThereInAListOfSeveralIsNamed) {
   const Variables two(Environment{{"STAND_IN_CARDS", "2"}, {"CUDA_VISIBLE_DEVICES", "1,9,0"}});
   expect(0, {"run", "card.yaml"},
@@ -256,13 +287,67 @@ TEST_F(CardMistakes, ACardWithoutMemoryForAContextIsOneErrorOfMemory) {
   const Variables full(
       Environment{{"STAND_IN_BYTES", "300000000"}, {"STAND_IN_CONTEXT", "500000000"}});
   const char* const why =
-      "CUDA error: out of memory; the card has no memory left for what a "
-      "process takes beside its tensors";
+      "[device] cuda:0 'CUDA stand-in' cannot be opened: CUDA error: out of memory; the card has "
+      "no "
+      "memory left for what a process takes beside its tensors";
   expect(3, {"run", "card.yaml"}, why);
   expect(3, {"plan", "card.yaml"}, why);
   expect(3, {"predict", "runs/bundle", "png", "--device", "cuda:0"}, why);
   EXPECT_THAT(expect(0, {"doctor"}).out, HasSubstr("cannot be used: CUDA error: out of memory"));
-  expect(0, {"top"});
+  EXPECT_FALSE(fs::exists(path("runs/card")));
+  for (const char* device : {"cuda", "cuda:0"})
+    for (const char* verb : {"plan", "run"})
+      expect(
+          2, {"sweep", verb, "sweep.yaml", std::string("set.device=") + device},
+          "device has no card that can be used: GPU-01010101-0101-0101-0101-010101010101: out of "
+          "memory: 286.1 MiB are free, and context and libraries of a run take 600 MiB; end "
+          "other processes on the card");
+  EXPECT_FALSE(fs::exists(path("runs/cards"))) << "refused before any run";
+}
+
+TEST_F(CardMistakes, WhereNoCardHasMemoryForAContextAutoTakesTheHostAndSaysSo) {
+  const Variables full(
+      Environment{{"STAND_IN_BYTES", "300000000"}, {"STAND_IN_CONTEXT", "500000000"}});
+  const std::string why =
+      "warning: [device] the host is used, because cuda:0 cannot be opened: CUDA error: out of "
+      "memory; the card has no memory left";
+  const auto run = expect(0, {"run", "card.yaml", "device=auto", "--verbose"}, why);
+  EXPECT_EQ(count_of(run.err, "warning"), 1U) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("Experiment 'all' on cpu"));
+  EXPECT_THAT(expect(0, {"plan", "card.yaml", "device=auto"}, why).out, HasSubstr("on host"));
+  expect(0, {"predict", "runs/bundle", "png", "--device", "auto"}, why);
+  expect(3, {"run", "card.yaml", "device=auto", "--device-budget", "1GiB"},
+         "this run uses the host, because cuda:0 cannot be opened: CUDA error: out of memory");
+  EXPECT_THAT(expect(0, {"doctor"}).out, HasSubstr("device: auto  takes the host\n"));
+  EXPECT_THAT(expect(0, {"top"}).out,
+              HasSubstr("cuda:0: less is available than context and libraries of a process take "
+                        "(600 MiB), so `device: auto` passes over it"));
+  for (const char* verb : {"plan", "run"}) {
+    const auto sweep = expect(0, {"sweep", verb, "sweep.yaml"},
+                              "no run is placed on GPU-01010101-0101-0101-0101-010101010101: out "
+                              "of memory: 286.1 MiB are free");
+    EXPECT_THAT(sweep.err, HasSubstr("the runs use the host, because no card takes them"));
+    EXPECT_THAT(sweep.out, Not(HasSubstr("failed: "))) << sweep.out;
+  }
+}
+
+TEST_F(CardMistakes, AutoTakesTheCardThatHasMemoryForAContextAndSaysSo) {
+  const Variables full(Environment{{"STAND_IN_CARDS", "2"},
+                                   {"STAND_IN_BYTES", "300000000,17179869184"},
+                                   {"STAND_IN_CONTEXT", "500000000"}});
+  const std::string why =
+      "warning: [device] cuda:1 is used, because cuda:0 cannot be opened: CUDA error: out of "
+      "memory";
+  EXPECT_THAT(expect(0, {"run", "card.yaml", "device=auto", "--verbose"}, why).out,
+              HasSubstr("cuda:1 (CUDA stand-in"));
+  EXPECT_THAT(expect(0, {"plan", "card.yaml", "device=auto"}, why).out, HasSubstr("on cuda:1"));
+  expect(0, {"predict", "runs/bundle", "png", "--device", "auto"}, why);
+  EXPECT_THAT(expect(0, {"doctor"}).out, HasSubstr("device: auto  takes cuda:1\n"));
+  expect(3, {"run", "card.yaml", "--overwrite"}, "; there is also cuda:1; device: auto takes");
+  expect(0, {"run", "card.yaml", "device=cuda:1", "--overwrite"});
+  expect(2, {"sweep", "run", "sweep.yaml", "set.device=cuda:0"}, "out of memory: 286.1 MiB");
+  EXPECT_THAT(expect(0, {"sweep", "run", "sweep.yaml", "set.device=cuda:1"}).out,
+              HasSubstr("6 complete, 0 failed"));
 }
 
 TEST_F(CardMistakes, ASweepItselfMakesNoContextOnACard) {
@@ -321,7 +406,9 @@ TEST_F(CardMistakes, ACardThatIsLostInAStepIsOneErrorAndLeavesTheCheckpoint) {
   const Variables gone(shared({}));
   auto again = words;
   again.emplace_back("--resume");
-  expect(2, again, "cuda:0 is not there, only cpu: the driver shows no card that can be used");
+  expect(2, again,
+         "cuda:0 is not there, only cpu: card 0 of this machine is lost; look at `nvidia-smi` and "
+         "`dmesg`, and start the machine again; no other card is there");
   fs::remove(path("shared"));  // the card is back
   const auto resumed = expect(0, again);
   EXPECT_THAT(resumed.out, HasSubstr("continues"));
@@ -335,7 +422,36 @@ TEST_F(CardMistakes, ARunOfALostCardIsContinuedOnAnother) {
     expect(1, words, "the card cuda:0 failed");
   }
   words.emplace_back("--resume");
-  const auto resumed = expect(0, words);
+  {
+    const Variables first(Environment{{"CUDA_VISIBLE_DEVICES", "0"}});
+    expect(
+        2, words,
+        "cuda:0 is not there, only cpu: card 0 of this machine is lost; look at `nvidia-smi` and "
+        "`dmesg`; CUDA_VISIBLE_DEVICES is '0', and may name "
+        "GPU-02020202-0202-0202-0202-020202020202; use device: auto");
+    const Variables by_uuid(
+        Environment{{"CUDA_VISIBLE_DEVICES", "GPU-01010101-0101-0101-0101-010101010101"}});
+    expect(2, {"run", "card.yaml", "device=auto", "--device-budget", "1GiB"},
+           "this run uses the host, because cuda is not there: card 0 of this machine is lost");
+  }
+  const std::string lost =
+      "card 0 of this machine is lost; look at `nvidia-smi` and `dmesg`; CUDA counts the others "
+      "from 0: GPU-02020202-0202-0202-0202-020202020202";
+  expect(2, {"run", "card.yaml", "device=cuda:1"},
+         "cuda:1 is not there, only cpu, cuda:0: " + lost + "; use device: auto");
+  expect(2, {"sweep", "run", "sweep.yaml", "set.device=cuda:1"},
+         "cuda:1 is not there, only cpu, cuda:0: " + lost);
+  EXPECT_THAT(expect(0, {"doctor"}).out, HasSubstr("lost          " + lost));
+  EXPECT_THAT(expect(0, {"top"}).out, HasSubstr("card 0: is lost; look at `nvidia-smi`"));
+  EXPECT_EQ(nlohmann::json::parse(expect(0, {"top", "--json"}).out)["lost_cards"],
+            nlohmann::json({0}));
+  for (const char* device : {"auto", "cuda"}) {
+    const std::string setting = std::string("device=") + device;
+    expect(0, {"plan", "card.yaml", setting}, "warning: [device] cuda:0 is used; " + lost);
+    expect(0, {"run", "card.yaml", setting, "name=new", "--overwrite"},
+           "warning: [device] cuda:0 is used; " + lost);
+  }
+  const auto resumed = expect(0, words, "warning: [device] cuda:0 is used; " + lost);
   EXPECT_THAT(resumed.out, HasSubstr("continues"));
 }
 
@@ -413,6 +529,20 @@ TEST_F(Slices, TakeTheRunsOfASweep) {
   const auto sweep = expect(0, {"sweep", "run", "sweep.yaml"});
   EXPECT_THAT(sweep.out, HasSubstr("6 complete, 0 failed"));
   EXPECT_THAT(sweep.err, Not(HasSubstr("CUDA_VISIBLE_DEVICES"))) << "the sweep sets it itself";
+}
+
+TEST_F(Slices, OnlyTheFirstHasANumber) {
+  const auto first = expect(0, {"sweep", "plan", "sweep.yaml", "set.device=cuda:0"});
+  EXPECT_THAT(first.out, HasSubstr("in MIG-11111111-"));
+  EXPECT_THAT(first.out, Not(HasSubstr(kSecond)));
+  expect(2, {"sweep", "plan", "sweep.yaml", "set.device=cuda:1"},
+         "cuda:1 is not there, only cpu, cuda:0");
+}
+
+TEST_F(Slices, OneWithoutMemoryForAContextIsPassedOver) {
+  const Variables context(Environment{{"STAND_IN_CONTEXT", "20000000000"}});
+  expect(0, {"run", "card.yaml", "device=auto"}, "the host is used, because cuda:0 cannot be");
+  expect(3, {"run", "card.yaml", "--overwrite"}, "cuda:0 'CUDA stand-in MIG 1g.10gb' cannot be");
 }
 
 TEST_F(Slices, AnEmptyChoiceTakesNone) {

@@ -74,6 +74,7 @@ TEST(Top, IsOneLineOfJson) {
   EXPECT_EQ(all.at("driver"), "580");
   const auto& host = all.at("devices").at(0);
   EXPECT_EQ(host.at("limit_bytes"), 16 * kGiB);
+  EXPECT_TRUE(all.at("lost_cards").empty());
   EXPECT_TRUE(host.at("load").is_null());
   EXPECT_EQ(host.at("processes").at(0).at("bytes"), kGiB);
   const auto& card = all.at("devices").at(1);

@@ -275,6 +275,26 @@ TEST_F(CudaFailures, ALostCardIsAnErrorOfTheFitAndTheCheckpointIsContinuedOnAnot
   (void)other->load("start");
   EXPECT_TRUE(weights_of(*other) == weights);
   EXPECT_NO_THROW((void)other->fit(1));
+  try {
+    (void)learner("cuda:1");
+    FAIL() << "the card is lost";
+  } catch (const DeviceError& error) {
+    EXPECT_STREQ(error.what(),
+                 "[device] cuda:1 'CUDA stand-in' cannot be opened: CUDA error: unspecified launch "
+                 "failure; look at `nvidia-smi` and `dmesg`; there is also cuda:0; device: auto "
+                 "takes what can be opened");
+  }
+  EXPECT_EQ(learner("auto")->device().str(), "cuda:0");
+  lose_(0, 1);
+  EXPECT_THROW((void)other->fit(1), c10::AcceleratorError);
+  ::testing::internal::CaptureStderr();
+  const auto on_host = learner("auto");
+  const std::string words = ::testing::internal::GetCapturedStderr();
+  EXPECT_TRUE(on_host->device().is_cpu());
+  for (const char* card : {"cuda:0", "cuda:1"})
+    EXPECT_THAT(words, ::testing::HasSubstr("the host is used, because " + std::string(card) +
+                                            " cannot be opened: CUDA error: unspecified launch"));
+  EXPECT_NO_THROW((void)on_host->fit(1));
 }
 
 }  // namespace

@@ -104,6 +104,28 @@ TEST_F(CoordinatorTest, AFailedRunStartsAgainOnlyIfAsked) {
   EXPECT_EQ(trials(kTwoByTwo).back().run_name, "s1_a1_c4") << "in its folder";
 }
 
+// The card of a run may be lost before the run has opened it.
+TEST_F(CoordinatorTest, ARunThatFindsNoCardWaitsForAnother) {
+  const auto sweep = read("parameters: {a: [1, 2, 3]}\n");
+  SweepHost host = host_of(sweep, "test $CUDA_VISIBLE_DEVICES = GPU-1 && exit 2; finish 1 1");
+  std::vector<launch::DeviceSlot> cards;
+  for (const char* name : {"GPU-1", "GPU-2"})
+    cards.push_back({.name = name, .total_bytes = 1_GiB, .kind = launch::SlotKind::gpu});
+  host.slots = [&](const sweep::Resources&) { return cards; };
+  host.is_lost = [](const auto& slot) { return slot.name == "GPU-1"; };
+  ::testing::internal::CaptureStderr();
+  const SweepReport report = sweep::run_sweep(sweep, host);
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("waits for another card"));
+  EXPECT_EQ(report.complete, 3);
+  EXPECT_EQ(report.failed, 0);
+  host.is_lost = [](const auto&) { return true; };  // no card is left: the runs wait
+  const auto more = read("parameters: {a: [4, 5]}\n");
+  cards.pop_back();
+  const SweepReport without = sweep::run_sweep(more, host);
+  EXPECT_EQ(without.failed, 0);
+  EXPECT_EQ(without.waiting, 2);
+}
+
 TEST_F(CoordinatorTest, ACellThatCannotBePlannedHasFailedAndTheOthersGoOn) {
   const auto sweep = read(kTwoByTwo);
   auto host = host_of(sweep, "finish 1 1");
@@ -320,9 +342,10 @@ TEST_F(CoordinatorTest, AnEditOfWhatIsFixedIsRefusedWhole) {
   const auto sweep = read("parameters: {a: [1, 2]}\nresources: {jobs: 1}\n");
   const std::vector<std::string> edits{
       "metric: {name: loss}", "metric: {name: acc, goal: minimize}",
-      "parameters: {a: {min: 1, max: 9000000}}", "parameters: {b.c.d: [1]}"};
+      "parameters: {a: {min: 1, max: 9000000}}", "parameters: {b.c.d: [1]}",
+      "set: {device: cpu}\nparameters: {a: [7]}"};
   size_t next = 0;
-  auto host = host_of(sweep, "sleep 0.02; finish 1 1");
+  auto host = host_of(sweep, "sleep 0.3; finish 1 1");
   host.edited = [&]() -> std::optional<sweep::SweepOptions> {
     if (next == edits.size()) return {};
     const bool metric = edits[next].starts_with("metric");
@@ -334,6 +357,7 @@ TEST_F(CoordinatorTest, AnEditOfWhatIsFixedIsRefusedWhole) {
   EXPECT_EQ(sweep::run_sweep(sweep, host).complete, 2);
   const std::string output = ::testing::internal::GetCapturedStderr();
   EXPECT_THAT(output, HasSubstr("metric cannot change while the sweep runs"));
+  EXPECT_THAT(output, HasSubstr("set.device cannot change while the sweep runs"));
   EXPECT_THAT(output, HasSubstr("has too many values"));
   EXPECT_EQ(trials("parameters: {a: [1]}\n").size(), 2U);
 }

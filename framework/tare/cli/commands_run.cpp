@@ -95,11 +95,11 @@ void check_recording_folder(const Arguments& arguments) {
 
 /// Limits what tensors may take.
 void set_budgets(const Arguments& arguments, const RecipeOptions& recipe) {
-  const c10::Device device = runtime::parse_device(recipe.learner.device);
+  const c10::Device device = runtime::open_device(recipe.learner.device);
   if (device.is_cpu() && arguments.has("device-budget")) {
-    const std::string why = runtime::why_absent("cuda");
+    const std::string why = runtime::why_host();
     throw ConfigError("tare run", "--device-budget is for a GPU, and this run uses the host" +
-                                      (why.empty() ? "" : ", because cuda is not there: " + why) +
+                                      (why.empty() ? "" : ", because " + why) +
                                       "; give --host-budget");
   }
   if (!device.is_cpu() && arguments.has("host-budget"))

@@ -18,6 +18,7 @@
 #include "tare/cli/output.h"
 #include "tare/cli/sweep_check.h"
 #include "tare/cli/sweep_plan.h"
+#include "tare/cli/sweep_slots.h"
 #include "tare/cli/sweep_status.h"
 #include "tare/cli/sweep_table.h"
 #include "tare/data/datasets.h"
@@ -30,7 +31,6 @@
 #include "tare/recipe/phase_data.h"
 #include "tare/recipe/read_recipe.h"
 #include "tare/report/sweep_report.h"
-#include "tare/runtime/absent_device.h"
 #include "tare/runtime/init.h"
 #include "tare/search/sampler.h"
 #include "tare/search/value_text.h"
@@ -40,7 +40,6 @@
 #include "tare/sweep/run_name.h"
 #include "tare/sweep/sweep_file.h"
 #include "tare/sweep/sweep_page.h"
-#include "tare/trace/measurements.h"
 #include "tare/train/interrupt.h"
 
 namespace tare::cli {
@@ -84,77 +83,6 @@ SweepOptions read_checked_sweep(const std::filesystem::path& file,
   SweepOptions sweep = furcate::read_sweep(file, overrides);
   check_sweep(sweep);
   return sweep;
-}
-
-/// Names the cards of the slots, in their order, as those that are visible: to CUDA, if it is not
-/// initialised yet, and to gpu_slots().
-void see_only(const std::vector<launch::DeviceSlot>& slots) {
-  std::string names;
-  for (const auto& slot : slots) names += (names.empty() ? "" : ",") + slot.name;
-  setenv("CUDA_VISIBLE_DEVICES", names.c_str(), 1);
-}
-
-bool is_slice(const launch::DeviceSlot& slot) { return slot.name.starts_with("MIG-"); }
-
-/// Returns the slots that CUDA shows to one process: of slices of divided cards the first alone.
-std::vector<launch::DeviceSlot> shown_at_once(const std::vector<launch::DeviceSlot>& slots) {
-  if (is_slice(slots.front())) return {slots.front()};
-  auto cards = slots;
-  std::erase_if(cards, is_slice);
-  return cards;
-}
-
-/// Removes the slots of cards that LibTorch cannot use, with a warning for each. CUDA must have
-/// been initialised after see_only(shown), so that it numbers the cards as `shown`. The slots that
-/// are not in `shown` are usable if any is.
-void remove_unusable(std::vector<launch::DeviceSlot>& slots,
-                     const std::vector<launch::DeviceSlot>& shown) {
-  const auto absent = runtime::absent_devices();
-  std::vector<launch::DeviceSlot> usable;
-  for (size_t i = 0; i < slots.size(); ++i) {
-    const auto number = std::ranges::find(shown, slots[i].name, &launch::DeviceSlot::name);
-    const std::string name = "cuda:" + std::to_string(number - shown.begin());
-    const auto found = std::ranges::find_if(
-        absent, [&](const auto& device) { return device.name == "cuda" || device.name == name; });
-    if (found == absent.end())
-      usable.push_back(slots[i]);
-    else
-      log::warning("[sweep] no run is placed on " + printable(slots[i].name) + ": " + found->why);
-  }
-  slots = std::move(usable);
-}
-
-/// Returns the slots of the executor where it has slots of its own; else the GPUs, unless there is
-/// none or the recipe is for the CPU; else the host.
-std::vector<launch::DeviceSlot> slots_of(const SweepOptions& sweep,
-                                         const launch::Executor& executor,
-                                         const sweep::Resources& resources) {
-  auto slots = executor.slots(resources.jobs);
-  if (!slots.empty()) return slots;
-  if (shared_recipe(sweep).learner.device != "cpu")
-    slots = sweep::gpu_slots(resources, std::getenv("CUDA_VISIBLE_DEVICES"));
-  if (slots.empty()) slots.push_back(sweep::host_slot(resources));
-  return slots;
-}
-
-/// Sets the number of threads of a run for the plans: an operator's memory depends on its threads.
-/// Plans are for the first card that takes runs; `slots` is left with those that do, or the host's.
-void prepare(const SweepOptions& sweep, std::vector<launch::DeviceSlot>& slots) {
-  const int64_t threads = sweep::threads_of_run(sweep::jobs_in(slots, sweep.resources.jobs));
-  const bool on_cards = slots.front().is_gpu();
-  const auto shown = on_cards ? shown_at_once(slots) : slots;
-  if (on_cards) see_only(shown);
-  init({.threads = static_cast<int>(threads)});
-  if (on_cards) {
-    remove_unusable(slots, shown);
-    see_only(slots);
-    if (slots.empty()) slots.push_back(sweep::host_slot(sweep.resources));
-  }
-  plan::measurements().keep_in(io::cache_home() / "plan");
-  if (sweep.origin.needs_gpu && !slots.front().is_gpu())
-    throw ConfigError("tare sweep",
-                      "there is no GPU, and meta.allow_cpu is false; with true the "
-                      "runs use the CPU");
 }
 
 /// Executes a run in a process that the fork server has made.
@@ -204,8 +132,7 @@ std::vector<search::Cell> first_cells(const SweepOptions& sweep) {
 
 int plan(const SweepOptions& sweep) {
   const auto executor = executor_of(sweep);
-  auto slots = slots_of(sweep, *executor, sweep.resources);
-  prepare(sweep, slots);
+  const auto slots = prepared_slots(sweep, *executor);
   check_sweep_with_data(sweep);
   const auto cells = first_cells(sweep);
   PlannedRounds rounds(sweep, *executor, slots);
@@ -273,20 +200,24 @@ int run(sweep::SweepFile& file, bool retry_failed) {
   const auto executor = executor_of(sweep, [&](const launch::ChildStart& start) {
     return forks ? server->start(start) : launch::Child(start);
   });
-  auto slots = slots_of(sweep, *executor, sweep.resources);
-  prepare(sweep, slots);
+  const auto slots = prepared_slots(sweep, *executor);
   forks = !slots.front().is_gpu();
   check_sweep_with_data(sweep);
   // Until the process ends: a signal after the last run must not turn success into failure.
   static const InterruptScope& interrupts = *new InterruptScope;
   Plans plans(sweep.recipe, slots.front(), /*download=*/true);
   executor->require_available();
+  const bool on_named_card =
+      slots.front().is_gpu() && names_card(shared_recipe(sweep).learner.device);
   const auto recorder = furcate::recorder_of(sweep);
   std::optional<LiveTable> live;
   if (isatty(STDOUT_FILENO) == 1) live.emplace(std::cout, sweep.metric.name);
   sweep::SweepHost host{
-      .command = [&](const auto& settings, const auto& slot,
-                     int64_t bytes) { return run_of(sweep, *executor, settings, slot, bytes); },
+      .command =
+          [&](auto settings, const auto& slot, int64_t bytes) {
+            if (on_named_card) settings.push_back(std::string("device=") + kCardOfRun);
+            return run_of(sweep, *executor, settings, slot, bytes);
+          },
       .slots = [&](const auto& resources) { return slots_of(sweep, *executor, resources); },
       .is_lost = [](const auto& slot) { return slot.is_gpu() && sweep::is_lost(slot); },
       .predict = [&](const auto& settings) { return plans.bytes(settings); },
@@ -311,7 +242,7 @@ int run(sweep::SweepFile& file, bool retry_failed) {
   live.reset();
   print_end(sweep, report);
   if (report.interrupted) return 128 + interrupts.signal();
-  return report.failed == 0 ? kSuccess : kFailed;
+  return report.failed == 0 && report.waiting == 0 ? kSuccess : kFailed;
 }
 
 }  // namespace

@@ -60,25 +60,37 @@ std::string context_of(memory::DeviceBackend& backend) {
   return format_bytes(std::max<int64_t>(0, used_bytes_of_cards() - before - tensors));
 }
 
-/// Returns what a device is and has, or why it cannot be used.
-std::string described(memory::DeviceBackend& backend) {
+/// Holds what a device is and has, or why it cannot be used.
+struct Description {
+  std::string text;
+  bool is_usable = true;
+};
+
+Description described(memory::DeviceBackend& backend) {
   const std::string name = backend.device().str() + "  " + printable(backend.name());
   try {
     const std::string context = backend.device().is_cpu() ? "" : ", context " + context_of(backend);
     const auto info = backend.memory_info();
-    return name + ", " + format_bytes(info.available_bytes) + " of " +
-           format_bytes(info.total_bytes) + " available" + context;
+    return {name + ", " + format_bytes(info.available_bytes) + " of " +
+            format_bytes(info.total_bytes) + " available" + context};
   } catch (const c10::Error& error) {
     const auto oom = memory::classify(std::current_exception());
     const std::string text = oom ? oom->message : error.what_without_backtrace();
-    return name + " cannot be used: " + text.substr(0, text.find('\n'));
+    return {name + " cannot be used: " + text.substr(0, text.find('\n')), /*is_usable=*/false};
   }
 }
 
 void devices() {
   int64_t index = 0;
-  for (const auto device : memory::devices())
-    line("device " + std::to_string(index++), described(memory::backend(device)));
+  std::string automatic;
+  for (const auto device : memory::devices()) {
+    const Description description = described(memory::backend(device));
+    line("device " + std::to_string(index++), description.text);
+    if (automatic.empty() && description.is_usable && !device.is_cpu()) automatic = device.str();
+  }
+  line("device: auto", automatic.empty() ? "takes the host" : "takes " + automatic);
+  const std::string lost = runtime::lost_cards();
+  if (!lost.empty() && lost != runtime::why_absent("cuda")) line("lost", lost);
   if (!has_driver()) return;  // the line above says it
   for (const auto& absent : runtime::absent_devices()) line("no " + absent.name, absent.why);
 }

@@ -15,6 +15,7 @@
 #include "tare/base/error.h"
 #include "tare/base/log.h"
 #include "tare/config/scalar.h"
+#include "tare/launch/executors.h"
 #include "tare/metric/metric.h"
 #include "tare/recipe/file_names.h"
 #include "tare/recipe/phase_data.h"
@@ -325,14 +326,29 @@ void check_logs(const SweepOptions& sweep, const RecipeOptions& recipe) {
   }
 }
 
-/// Throws for a card by its number: a run gets one card, which is its cuda:0.
-void check_card(const RecipeOptions& recipe) {
+/// Throws for a card by its number where other machines do the runs, of which each sees the cards
+/// that it was given.
+void check_card(const SweepOptions& sweep, const RecipeOptions& recipe) {
   const std::string& device = recipe.learner.device;
   if (!device.starts_with("cuda:") || device == "cuda:0") return;
+  if (!launch::executor_type(sweep.executor).is_remote) return;
   throw ConfigError(recipe.file.place("device"), "device",
-                    "names a card by its number, and each run of a sweep gets a card, which is the "
-                    "only one that it sees",
-                    "auto or cuda; CUDA_VISIBLE_DEVICES chooses the cards of a sweep", device);
+                    "names a card by its number, and the executor '" + sweep.executor.name +
+                        "' gives each run a card, which is the only one that it sees",
+                    "auto or cuda", device);
+}
+
+/// Throws for a device that varies: runs that differ in it alone are one run, see
+/// sweep::Identity.
+void check_one_device(const SweepOptions& sweep) {
+  for (const auto& parameter : sweep.parameters.parameters)
+    if (recipe_key(sweep, parameter.name) == "device")
+      throw at_its_place(
+          sweep, {"tare sweep", "parameters." + parameter.name,
+                  "makes no other runs, because a device does not change what a run computes",
+                  "`device` in `set` or in the recipe, for all runs; with auto they use all cards "
+                  "that CUDA_VISIBLE_DEVICES allows",
+                  ""});
 }
 
 }  // namespace
@@ -341,8 +357,9 @@ void check_sweep(const SweepOptions& sweep) {
   const Check check = [&sweep](const RecipeOptions& recipe) {
     check_files(recipe);
     check_logs(sweep, recipe);
-    check_card(recipe);
+    check_card(sweep, recipe);
   };
+  check_one_device(sweep);
   check_metric(sweep, read_with_set(sweep, check));
   check_countable(sweep);
   sweep::check_not_all_excluded(sweep);

@@ -7,6 +7,7 @@
 #include "tare/base/bytes.h"
 #include "tare/base/error.h"
 #include "tare/base/terminal.h"
+#include "tare/cli/sweep_slots.h"
 #include "tare/recipe/plan.h"
 #include "tare/recipe/read_recipe.h"
 #include "tare/search/sampler.h"
@@ -28,7 +29,9 @@ std::string Plans::signature(const std::vector<std::string>& settings) const {
 }
 
 RecipeOptions Plans::needed(const std::vector<std::string>& settings) const {
-  return without_what_no_plan_needs(read_recipe(recipe_, settings));
+  RecipeOptions recipe = without_what_no_plan_needs(read_recipe(recipe_, settings));
+  if (capacity_bytes_ && names_card(recipe.learner.device)) recipe.learner.device = kCardOfRun;
+  return recipe;
 }
 
 std::optional<int64_t> Plans::planned(const RecipeOptions& recipe) const {

@@ -10,6 +10,7 @@
 #include "tare/base/table.h"
 #include "tare/cuda/nvml.h"
 #include "tare/memory/cgroup.h"
+#include "tare/memory/context.h"
 #include "tare/memory/machine.h"
 #include "tare/runtime/process.h"
 
@@ -48,11 +49,30 @@ TopDevice card(const cuda::NvmlDevice& nvml) {
                    .load = nvml.utilisation(),
                    .total_bytes = memory.total_bytes,
                    .used_bytes = memory.used_bytes,
-                   .available_bytes = memory.free_bytes};
+                   .available_bytes = memory.free_bytes,
+                   .context_bytes = memory::context_bytes(nvml.name())};
   for (const auto& process : nvml.processes())
     device.processes.push_back(described(process.id, process.bytes));
   std::ranges::stable_sort(device.processes, std::ranges::greater{}, &TopProcess::bytes);
   return device;
+}
+
+/// Returns the lines between the two tables: what limits a device, and cards that cannot be used.
+std::string notes(const Top& top) {
+  std::string lines;
+  for (const auto& device : top.devices) {
+    if (device.limit_bytes)
+      lines += device.id + ": limited to " + format_bytes(*device.limit_bytes) +
+               " by the control group\n";
+    if (device.total_bytes > 0 && device.available_bytes < device.context_bytes)
+      lines += device.id + ": less is available than context and libraries of a process take (" +
+               format_bytes(device.context_bytes) +
+               "), so `device: auto` passes over it where it cannot be opened\n";
+  }
+  for (const size_t number : top.lost_cards)
+    lines += "card " + std::to_string(number) +
+             ": is lost; look at `nvidia-smi` and `dmesg`; CUDA counts the others from 0\n";
+  return lines;
 }
 
 std::string percent(double share) {
@@ -110,18 +130,15 @@ Json to_json(const TopDevice& device) {
 Top look(size_t processes) {
   Top top{.driver = cuda::nvml_driver_version(), .devices = {host(processes)}};
   for (const auto& nvml : cuda::NvmlDevice::all()) top.devices.push_back(card(nvml));
+  top.lost_cards = cuda::NvmlDevice::lost_cards();
   return top;
 }
 
 std::string text(const Top& top, size_t width) {
   std::vector<TableRow> devices, processes;
-  std::string limits;
   for (const auto& device : top.devices) {
     devices.push_back(device_row(device));
     for (const auto& process : device.processes) processes.push_back(process_row(device, process));
-    if (device.limit_bytes)
-      limits += device.id + ": limited to " + format_bytes(*device.limit_bytes) +
-                " by the control group\n";
   }
   const std::string driver = top.driver.empty()
                                  ? "no NVIDIA driver"
@@ -134,7 +151,7 @@ std::string text(const Top& top, size_t width) {
                      {"total", true},
                      {"memory", true}},
                     devices, width) +
-         limits + driver + "\n\n" +
+         notes(top) + driver + "\n\n" +
          text_table({{"device"}, {"process", true}, {"memory", true}, {"user"}, {"command"}},
                     processes, width);
 }
@@ -142,7 +159,9 @@ std::string text(const Top& top, size_t width) {
 std::string json(const Top& top) {
   Json devices = Json::array();
   for (const auto& device : top.devices) devices.push_back(to_json(device));
-  const Json all{{"driver", top.driver.empty() ? Json() : Json(top.driver)}, {"devices", devices}};
+  const Json all{{"driver", top.driver.empty() ? Json() : Json(top.driver)},
+                 {"devices", devices},
+                 {"lost_cards", top.lost_cards}};
   return all.dump(-1, ' ', true, Json::error_handler_t::replace);
 }
 

@@ -25,13 +25,15 @@ struct TopDevice {
   std::optional<double> load{};  ///< 0 to 1
   int64_t total_bytes = 0, used_bytes = 0, available_bytes = 0;  ///< 0 where they cannot be read
   std::optional<int64_t> limit_bytes{};  ///< host: of the control group; then it bounds the others
-  std::vector<TopProcess> processes{};   ///< most bytes first
+  int64_t context_bytes = 0;  ///< card: what a process is expected to take beside its tensors
+  std::vector<TopProcess> processes{};  ///< most bytes first
 };
 
 /// Holds the figures of `tare top` at one moment. A value.
 struct Top {
   std::string driver{};              ///< version; empty: no NVIDIA driver
   std::vector<TopDevice> devices{};  ///< the host first
+  std::vector<size_t> lost_cards{};  ///< numbers of cards that the driver has lost
 };
 
 /// Returns the host, with the `processes` largest by resident set, and every card of NVIDIA's
@@ -43,7 +45,8 @@ struct Top {
 /// control character of a name gets through.
 [[nodiscard]] std::string text(const Top& top, size_t width = kAnyWidth);
 /// Formats one line: driver, devices[] {id, name, load, total_bytes, used_bytes, available_bytes,
-/// limit_bytes, processes[] {id, bytes, user, command}}; null for what is unset. ASCII only.
+/// limit_bytes, processes[] {id, bytes, user, command}}, lost_cards[]; null for what is unset.
+/// ASCII only.
 [[nodiscard]] std::string json(const Top& top);
 
 }  // namespace tare::cli

@@ -24,6 +24,7 @@ struct ProcessInfo {
 };
 constexpr int kSuccess = 0;
 constexpr int kInsufficientSize = 7;
+constexpr int kGpuIsLost = 15;
 constexpr int kOfChip = 0;  // NVML_TEMPERATURE_GPU
 constexpr auto kNotAvailable = std::numeric_limits<unsigned long long>::max();
 constexpr unsigned kTextBytes = 96;
@@ -127,6 +128,17 @@ std::vector<NvmlDevice> NvmlDevice::all() {
     if (slices.empty()) devices.push_back(NvmlDevice(card, card, i));
   }
   return devices;
+}
+
+std::vector<size_t> NvmlDevice::lost_cards() {
+  std::vector<size_t> numbers;
+  unsigned count = 0;
+  if (!nvml().ready || nvml().count(&count) != kSuccess) return numbers;
+  for (unsigned i = 0; i < count; ++i) {
+    void* card = nullptr;
+    if (nvml().handle_by_index(i, &card) == kGpuIsLost) numbers.push_back(i);
+  }
+  return numbers;
 }
 
 std::string NvmlDevice::name() const {

@@ -32,6 +32,9 @@ class NvmlDevice {
   /// Returns every card of the machine that may be asked, in the order of the PCI bus; in place of
   /// a card that has slices these.
   [[nodiscard]] static std::vector<NvmlDevice> all();
+  /// Returns the numbers, as card_number() has them, of the cards that the driver has lost: they
+  /// answer nothing, and are not in all().
+  [[nodiscard]] static std::vector<size_t> lost_cards();
 
   /// Returns "NVIDIA H200", "NVIDIA H200 MIG 1g.18gb".
   [[nodiscard]] std::string name() const;

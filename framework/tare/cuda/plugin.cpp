@@ -5,9 +5,13 @@
 #include <c10/cuda/CUDAFunctions.h>
 #include <cuda_runtime_api.h>
 
+#include <string>
+#include <vector>
+
 #include "tare/base/immortal.h"
 #include "tare/cuda/cuda_backend.h"
 #include "tare/cuda/kernel_images.h"
+#include "tare/cuda/nvml.h"
 #include "tare/cuda/nvtx.h"
 
 namespace {
@@ -31,12 +35,22 @@ bool is_usable(c10::DeviceIndex index, const KernelImages& kernels,
   return false;
 }
 
+void note_lost_cards(tare::runtime::HostServices& services) {
+  const std::vector<size_t> lost = tare::cuda::NvmlDevice::lost_cards();
+  if (lost.empty()) return;
+  std::vector<std::string> others;
+  for (const auto& device : tare::cuda::NvmlDevice::all()) others.push_back(device.uuid());
+  services.note_lost_cards(lost, others);
+}
+
 }  // namespace
 
 extern "C" __attribute__((visibility("default"))) int tare_open_plugin(
     int version, tare::runtime::HostServices& services) {
   using tare::cuda::Shared;
   if (version != tare::runtime::kPluginVersion) return tare::runtime::kPluginVersion;
+  note_lost_cards(services);
+  if (c10::cuda::device_count() == 0) return tare::runtime::kPluginVersion;
   // Never deleted: the allocator keeps a callback into it until the process ends.
   static tare::Immortal<Shared> shared(services);
   const auto kernels = KernelImages::parse(at::detail::getCUDAHooks().showConfig());

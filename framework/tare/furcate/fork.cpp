@@ -179,7 +179,7 @@ int Fork::run_one(const fs::path& file) {
 sweep::RunRecord Fork::train() {
   sweep::RunRecord record{.config = config_, .start = system_clock::now()};
   MemoryMonitor holders(meta.mem_trace, std::cout);
-  const c10::Device device = runtime::parse_device(gpu_id < 0 ? "cpu" : "auto");
+  const c10::Device device = runtime::open_device(gpu_id < 0 ? "cpu" : "auto");
   Experiment experiment(
       name_, {.devices = {c10::kCPU, device}, .out = verbose >= 1 ? &std::cout : nullptr});
   auto& learner = experiment.emplace<std::unique_ptr<Learner>>("learner", compile());

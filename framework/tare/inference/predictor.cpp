@@ -114,7 +114,7 @@ std::string batch_of(const Pattern& pattern) {
 Predictor::Predictor(Bundle bundle, Model model, const PredictorOptions& options)
     : bundle_(std::move(bundle)),
       model_(std::move(model)),
-      device_(runtime::parse_device(options.device)),
+      device_(runtime::open_device(options.device)),
       dtype_(bundle_dtype(manifest().input)),
       forward_(options.forward),
       vocabulary_(vocabulary_of(manifest().model)) {

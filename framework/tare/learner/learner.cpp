@@ -78,7 +78,7 @@ void check(const Model& model, const LearnerOptions& options) {
 
 Learner::Learner(Model model, Splits data, LearnerOptions options) {
   check(model, options);
-  const c10::Device device = runtime::parse_device(options.device);
+  const c10::Device device = runtime::open_device(options.device);
   auto state =
       std::make_unique<LearnerState>(std::move(model), std::move(data), std::move(options));
   state->set_up(device);

@@ -4,6 +4,7 @@
 #include "tare/base/error.h"
 #include "tare/base/immortal.h"
 #include "tare/memory/host_backend.h"
+#include "tare/memory/withdrawn.h"
 
 namespace tare::memory {
 namespace {
@@ -40,7 +41,8 @@ DeviceBackend& backend(c10::Device device) {
 
 std::vector<c10::Device> devices() {
   std::vector<c10::Device> list;
-  for (const auto& candidate : backends()) list.push_back(candidate->device());
+  for (const auto& candidate : backends())
+    if (!is_withdrawn(candidate->device())) list.push_back(candidate->device());
   return list;
 }
 

@@ -452,7 +452,7 @@ RunReport run_recipe(const RecipeOptions& recipe, const RunOptions& options) {
   const auto start = Clock::now();
   check_recipe(recipe);
   check_files(recipe);
-  const memory::TrackerWatch tracker(runtime::parse_device(recipe.learner.device));
+  const memory::TrackerWatch tracker(runtime::open_device(recipe.learner.device));
   RecipeData data;
   return Runner(resolve_recipe(recipe, data), data, options).run(start, tracker);
 }

@@ -14,6 +14,8 @@ namespace {
 struct Absent {
   std::mutex mutex;
   std::map<std::string, AbsentDevice> by_name;
+  std::string lost;  // a sentence
+  bool warned_of_lost = false;
 };
 
 Absent& absent() {
@@ -22,6 +24,10 @@ Absent& absent() {
 }
 
 }  // namespace
+
+std::string AbsentDevice::str() const {
+  return name + (is_there ? " cannot be opened: " : " is not there: ") + why;
+}
 
 void note_absent(AbsentDevice device) {
   const std::lock_guard lock(absent().mutex);
@@ -46,11 +52,32 @@ std::string why_absent(const std::string& name) {
   return found->first + ": " + found->second.why;
 }
 
+std::string why_host() {
+  const auto all = absent_devices();
+  return all.empty() ? std::string() : all.front().str();
+}
+
 void warn_of_absent() {
   const std::lock_guard lock(absent().mutex);
   for (auto& [name, device] : absent().by_name)
     if (std::exchange(device.worth_a_warning, false))
-      log::warning("[device] the host is used, because " + name + " is not there: " + device.why);
+      log::warning("[device] the host is used, because " + device.str());
+}
+
+void note_lost_cards(std::string sentence) {
+  const std::lock_guard lock(absent().mutex);
+  absent().lost = std::move(sentence);
+}
+
+std::string lost_cards() {
+  const std::lock_guard lock(absent().mutex);
+  return absent().lost;
+}
+
+void warn_of_lost_cards(const std::string& used) {
+  const std::lock_guard lock(absent().mutex);
+  if (absent().lost.empty() || std::exchange(absent().warned_of_lost, true)) return;
+  log::warning("[device] " + used + " is used; " + absent().lost);
 }
 
 }  // namespace tare::runtime

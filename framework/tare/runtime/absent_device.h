@@ -6,14 +6,18 @@
 
 namespace tare::runtime {
 
-/// Describes a device, or a type of devices, that is not there.
+/// Describes a device, or a type of devices, that is not there or cannot be opened.
 struct AbsentDevice {
   std::string name{};            ///< "cuda:1", "cuda"
   std::string why{};             ///< ends with what to do
   bool worth_a_warning = false;  ///< nobody has asked for its absence
+  bool is_there = false;         ///< it cannot be opened
+
+  /// Returns "cuda:1 is not there: " or "cuda:1 cannot be opened: ", and why.
+  [[nodiscard]] std::string str() const;
 };
 
-/// Notes a device that is not there; `why` continues "cuda:1 is not there: ". Called by init().
+/// Notes a device that is not there or cannot be opened. Called by init() and open_device().
 void note_absent(AbsentDevice device);
 
 /// Returns what was noted, in order of names.
@@ -23,7 +27,20 @@ void note_absent(AbsentDevice device);
 /// first device that is noted, behind its name; empty: unknown.
 [[nodiscard]] std::string why_absent(const std::string& name);
 
+/// Returns the first of absent_devices() as AbsentDevice::str(); empty: there is none.
+[[nodiscard]] std::string why_host();
+
 /// Logs, once in the life of the process, what is worth a warning where no accelerator is used.
 void warn_of_absent();
+
+/// Notes cards of the machine that its driver has lost, as a sentence: "card 0 of this machine is
+/// lost, ...". Called by init() where the user may miss them.
+void note_lost_cards(std::string sentence);
+
+/// Returns what note_lost_cards() was given; empty: nothing.
+[[nodiscard]] std::string lost_cards();
+
+/// Logs, once in the life of the process, that `used` is used and that cards are lost, if any are.
+void warn_of_lost_cards(const std::string& used);
 
 }  // namespace tare::runtime

@@ -1,14 +1,21 @@
 // Finds the devices that names stand for.
 #include "tare/runtime/device_name.h"
 
+#include <c10/util/Exception.h>
+
 #include <algorithm>
 #include <charconv>
+#include <exception>
 #include <optional>
 #include <utility>
 
 #include "tare/base/error.h"
+#include "tare/base/log.h"
 #include "tare/memory/backend.h"
+#include "tare/memory/oom.h"
+#include "tare/memory/withdrawn.h"
 #include "tare/runtime/absent_device.h"
+#include "tare/runtime/does_not_fit.h"
 
 namespace tare::runtime {
 namespace {
@@ -42,6 +49,47 @@ std::vector<std::string> accelerators() {
   return types;
 }
 
+/// Says why a device cannot be opened.
+struct Refusal {
+  std::string why;  // ends with what to do
+  bool out_of_memory = false;
+};
+
+/// Opens a device; unset: it is open.
+std::optional<Refusal> refusal_of(c10::Device device) {
+  try {
+    const memory::DeviceBackend& backend = memory::backend(device);
+    if (!backend.traits().is_host) (void)backend.memory_info();
+    return std::nullopt;
+  } catch (const c10::Error& error) {
+    if (const auto oom = memory::classify(std::current_exception()))
+      return Refusal{oom->message, /*out_of_memory=*/true};
+    const std::string text = error.what_without_backtrace();
+    return Refusal{text.substr(0, text.find('\n')) + "; look at `nvidia-smi` and `dmesg`"};
+  }
+}
+
+/// Returns "cuda:0 'NVIDIA H200'".
+std::string described(c10::Device device) {
+  return device.str() + " '" + printable(memory::backend(device).name()) + "'";
+}
+
+/// Returns the accelerators beside one of them, as advice; empty: there is no other.
+std::string others_than(c10::Device device) {
+  std::string names;
+  for (const c10::Device other : memory::devices())
+    if (other != device && !memory::backend(other).traits().is_host)
+      names += (names.empty() ? "" : ", ") + other.str();
+  return names.empty() ? "" : "; there is also " + names;
+}
+
+[[noreturn]] void throw_unopened(c10::Device device, const Refusal& refusal) {
+  const std::string text = described(device) + " cannot be opened: " + refusal.why +
+                           others_than(device) + "; device: auto takes what can be opened";
+  if (refusal.out_of_memory) throw DoesNotFit("[device] " + text);
+  throw DeviceError("device", text);
+}
+
 }  // namespace
 
 std::vector<std::string> device_names() {
@@ -72,7 +120,10 @@ c10::Device parse_device(const std::string& name) {
     if (name == "auto") return true;
     return traits.type == wanted->type && (!wanted->index || *wanted->index == device.index());
   });
-  if (found != all.end()) return *found;
+  if (found != all.end()) {
+    warn_of_lost_cards(found->str());
+    return *found;
+  }
   if (name == "auto") {
     warn_of_absent();
     return c10::kCPU;
@@ -80,8 +131,28 @@ c10::Device parse_device(const std::string& name) {
   std::string present;
   for (const auto& d : all) present += (present.empty() ? "" : ", ") + d.str();
   std::string why = why_absent(name);
+  if (why.empty()) why = lost_cards();
   if (!why.empty()) why.insert(0, ": ");
   throw DeviceError("device", name + " is not there, only " + present + why + "; use device: auto");
+}
+
+c10::Device open_device(const std::string& name) {
+  std::string passed_over;
+  while (true) {
+    const c10::Device device = parse_device(name);
+    const auto refusal = refusal_of(device);
+    if (!refusal) {
+      if (!passed_over.empty() && !memory::backend(device).traits().is_host)
+        log::warning("[device] " + device.str() + " is used, because " + passed_over);
+      return device;
+    }
+    if (name != "auto") throw_unopened(device, *refusal);
+    const AbsentDevice unopened{
+        .name = device.str(), .why = refusal->why, .worth_a_warning = true, .is_there = true};
+    passed_over += (passed_over.empty() ? "" : "; ") + unopened.str();
+    note_absent(unopened);
+    memory::withdraw(device);
+  }
 }
 
 }  // namespace tare::runtime

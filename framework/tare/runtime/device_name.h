@@ -18,7 +18,14 @@ void check_device_name(const std::string& name);
 /// Parses "auto" (the first accelerator that has a backend, else the host), "cpu", "cuda" (the
 /// first) or "cuda:N"; for another backend its type (memory::DeviceTraits) takes the place of
 /// "cuda". Throws ConfigError for any other text, DeviceError for a device that does not exist,
-/// with the reason. Logs a warning where "auto" is the host although there is a driver, once.
+/// with the reason. Opens nothing. Logs a warning, once, where "auto" is the host although there is
+/// a driver, and where the cards are fewer since one was lost.
 [[nodiscard]] c10::Device parse_device(const std::string& name);
+
+/// Returns the device of parse_device() after it has been opened, which makes the context of a
+/// card. "auto" passes over accelerators that cannot be opened, with a warning, for the life of the
+/// process; for another name of such a device it throws DoesNotFit, where there is no memory for
+/// the context, or DeviceError. To be called first by whoever uses the device.
+[[nodiscard]] c10::Device open_device(const std::string& name);
 
 }  // namespace tare::runtime

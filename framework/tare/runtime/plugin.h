@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "tare/memory/device_backend.h"
 #include "tare/memory/phase_observer.h"
@@ -35,6 +36,10 @@ class HostServices {
   /// Notes why a device of the machine gets no backend, as a continuation of "it is not there: "
   /// that ends with what to do.
   virtual void note_absent(c10::Device device, std::string_view why) = 0;
+  /// Notes that the driver has lost these cards of the machine: their numbers by PCI bus, and the
+  /// UUIDs of the cards that answer.
+  virtual void note_lost_cards(const std::vector<size_t>& numbers,
+                               const std::vector<std::string>& others) = 0;
   virtual void warn(std::string_view text) = 0;  ///< logs a warning, see tare::log
   /// Throws ConfigError("[where] problem").
   [[noreturn]] virtual void reject(std::string_view where, std::string_view problem) = 0;
@@ -42,10 +47,11 @@ class HostServices {
 
 /// Is raised with every change of HostServices or DeviceBackend; a plug-in of another version is
 /// refused.
-inline constexpr int kPluginVersion = 13;
+inline constexpr int kPluginVersion = 14;
 
-/// Points to the plug-in's only symbol, "tare_open_plugin", which adds its backends and returns
-/// kPluginVersion; adds nothing if `version` differs from its own.
+/// Points to the plug-in's only symbol, "tare_open_plugin", which adds a backend for each device
+/// that LibTorch has, also where that is none, and returns kPluginVersion; adds nothing if
+/// `version` differs from its own.
 using OpenPlugin = int (*)(int version, HostServices& services);
 inline constexpr const char* kOpenPluginName = "tare_open_plugin";  ///< the name of that symbol
 

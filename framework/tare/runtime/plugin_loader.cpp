@@ -9,9 +9,11 @@
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "tare/base/error.h"
 #include "tare/base/immortal.h"
@@ -28,6 +30,38 @@ namespace tare::runtime {
 namespace {
 
 constexpr const char* kPluginFile = "libtare_cuda.so";
+
+/// Whether the user has hidden all cards, which needs no word.
+bool hides_all(std::string_view visible) { return visible.empty() || visible == "-1"; }
+
+/// Returns how many cards a setting of CUDA_VISIBLE_DEVICES names in front of "-1", which ends it.
+int64_t named_cards(const std::string& visible) {
+  const auto names = parts_of(visible, ',');
+  return std::ranges::find(names, "-1") - names.begin();
+}
+
+/// Whether a lost card may be one that the user expects here: CUDA would see it, or knows fewer
+/// cards than CUDA_VISIBLE_DEVICES names.
+bool may_be_missed() {
+  const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  if (!visible) return true;
+  return !hides_all(visible) && named_cards(visible) > at::detail::getCUDAHooks().getNumGPUs();
+}
+
+/// Describes lost cards, and what to do.
+std::string sentence_of(const std::vector<size_t>& numbers,
+                        const std::vector<std::string>& others) {
+  std::string lost, left;
+  for (const size_t number : numbers) lost += (lost.empty() ? "" : ", ") + std::to_string(number);
+  for (const auto& uuid : others) left += (left.empty() ? "" : ", ") + uuid;
+  const bool one = numbers.size() == 1;
+  const std::string text = (one ? "card " : "cards ") + lost + " of this machine " +
+                           (one ? "is" : "are") + " lost; look at `nvidia-smi` and `dmesg`";
+  if (left.empty()) return text + ", and start the machine again; no other card is there";
+  if (const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES"))
+    return text + "; CUDA_VISIBLE_DEVICES is '" + printable(visible) + "', and may name " + left;
+  return text + "; CUDA counts the others from 0: " + left;
+}
 
 class Services final : public HostServices {
  public:
@@ -46,6 +80,10 @@ class Services final : public HostServices {
   }
   void note_absent(c10::Device device, std::string_view why) override {
     runtime::note_absent({device.str(), std::string(why), /*worth_a_warning=*/true});
+  }
+  void note_lost_cards(const std::vector<size_t>& numbers,
+                       const std::vector<std::string>& others) override {
+    if (may_be_missed()) runtime::note_lost_cards(sentence_of(numbers, others));
   }
   void warn(std::string_view text) override { log::warning(text); }
   void reject(std::string_view where, std::string_view problem) override {
@@ -70,10 +108,8 @@ class Listener final : public c10::WarningHandler {
   std::string text_;
 };
 
-/// Whether the user has hidden all cards, which needs no word.
-bool hides_all(std::string_view visible) { return visible.empty() || visible == "-1"; }
-
 std::string why_no_card(const Listener& listener) {
+  if (const std::string lost = lost_cards(); !lost.empty()) return lost;
   if (const std::string problem = listener.problem(); !problem.empty())
     return problem +
            "; look whether `nvidia-smi` shows the card, and install a newer driver where "
@@ -88,31 +124,26 @@ std::string why_no_card(const Listener& listener) {
   return "the driver shows no card that can be used; look at `nvidia-smi` and `dmesg`";
 }
 
-/// Whether LibTorch has a card; else notes why it has none.
-bool finds_card() {
-  Listener listener;
+/// Whether LibTorch has a card; `listener` hears why it has none.
+bool finds_card(Listener& listener) {
   const c10::WarningUtils::WarningHandlerGuard guard(&listener);
-  if (at::detail::getCUDAHooks().hasCUDA()) return true;
-  const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES");
-  note_absent({"cuda", why_no_card(listener), !visible || !hides_all(visible)});
-  return false;
+  return at::detail::getCUDAHooks().hasCUDA();
 }
 
-/// Returns how many cards a setting of CUDA_VISIBLE_DEVICES names in front of "-1", which ends it.
-int64_t named_cards(const std::string& visible) {
-  const auto names = parts_of(visible, ',');
-  return std::ranges::find(names, "-1") - names.begin();
+void note_no_card(const Listener& listener) {
+  const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  note_absent({"cuda", why_no_card(listener), !visible || !hides_all(visible)});
 }
 
 /// CUDA ignores what it does not know in a list, and all behind it, without a word.
 void warn_of_ignored_cards() {
   const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES");
   const int64_t known = at::detail::getCUDAHooks().getNumGPUs();
-  if (visible && named_cards(visible) > known)
-    log::warning("CUDA_VISIBLE_DEVICES is '" + printable(visible) + "', of which CUDA takes " +
-                 std::to_string(known) +
-                 " only: it knows no such card as the next one, and ignores all behind it; give "
-                 "numbers from 0 or UUIDs as `nvidia-smi -L` prints them");
+  if (!visible || named_cards(visible) <= known) return;
+  log::warning("CUDA_VISIBLE_DEVICES is '" + printable(visible) + "', of which CUDA takes " +
+               std::to_string(known) +
+               " only: it knows no such card as the next one, and ignores all behind it; give "
+               "numbers from 0 or UUIDs as `nvidia-smi -L` prints them");
 }
 
 void* open_plugin_file() {
@@ -138,12 +169,16 @@ bool load_cuda_plugin() {
                   "them");
   const auto open = reinterpret_cast<OpenPlugin>(dlsym(plugin, kOpenPluginName));
   if (!open) return refuse(kPluginFile + std::string(" is not a plug-in; build again"));
-  if (!finds_card()) return false;
-  warn_of_ignored_cards();
+  Listener listener;
+  const bool found = finds_card(listener);
   static Immortal<Services> services;
   if (open(kPluginVersion, *services) != kPluginVersion)
     return refuse(kPluginFile + std::string(" is of another version of Tare; build again"));
-  return true;
+  if (found)
+    warn_of_ignored_cards();
+  else
+    note_no_card(listener);
+  return found;
 }
 
 }  // namespace tare::runtime

@@ -14,6 +14,7 @@
 #include "tare/base/error.h"
 #include "tare/base/io.h"
 #include "tare/base/log.h"
+#include "tare/runtime/exit_code.h"
 #include "tare/sweep/finished_runs.h"
 #include "tare/sweep/folder.h"
 #include "tare/sweep/identity.h"
@@ -416,15 +417,22 @@ class Coordinator {
     }
     if (outcome.state == search::TrialState::failed) {
       require_disk_space(sweep_.log_dir);  // else it continues later
-      retire_if_lost(run.device);
+      const bool lost = is_lost(run.device);
+      if (lost && how.exit_code == kBadInput) {  // no card was there at its start
+        log::warning("[sweep] " + run.trial.run_name + " waits for another card");
+        put_back(run);
+        queue_.add_first(std::move(run.trial));
+        return;
+      }
     }
     finish(run, outcome);
   }
 
-  /// Starts no other run in a slot that is gone.
-  void retire_if_lost(size_t slot) {
+  /// Whether a slot is gone, in which then no other run starts.
+  bool is_lost(size_t slot) {
     const launch::DeviceSlot& device = slots_.all()[slot];
-    if (device.jobs == 0 || !host_.is_lost || !host_.is_lost(device)) return;
+    if (device.jobs == 0) return true;
+    if (!host_.is_lost || !host_.is_lost(device)) return false;
     slots_.retire(slot, sweep_.resources);
     log::warning("[sweep] " + printable(device.name) +
                  " is there no longer, so no more runs are placed on it; look at `nvidia-smi` and "
@@ -432,6 +440,7 @@ class Coordinator {
                  (slots_.jobs() > 0
                       ? ""
                       : ". No other is left: `tare sweep run` continues the runs that wait"));
+    return true;
   }
 
   void put_back(ActiveRun& run) {

@@ -112,6 +112,12 @@ void refuse_recipe(const Node& root, const std::filesystem::path& file) {
                         "`, or name it as `recipe` in the file of a sweep");
 }
 
+/// Returns the device in `set`; "" where there is none.
+std::string device_of(const SweepOptions& sweep) {
+  const Node* const device = sweep.set.find("device");
+  return device ? device->text : "";
+}
+
 }  // namespace
 
 ConfigError at_its_place(const SweepOptions& sweep, const ConfigError& error) {
@@ -168,6 +174,7 @@ const char* fixed_key(const SweepOptions& before, const SweepOptions& after) {
   if (after.metric.name != before.metric.name || after.metric.goal != before.metric.goal)
     return "metric";
   if (!(after.executor == before.executor)) return "executor";
+  if (device_of(after) != device_of(before)) return "set.device";
   return nullptr;
 }
 

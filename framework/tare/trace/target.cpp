@@ -73,7 +73,8 @@ int64_t capacity_of(const memory::DeviceBackend& backend) {
 }
 
 Target existing(const std::string& text, std::optional<int64_t> capacity) {
-  const c10::Device device = runtime::parse_device(text);
+  // A capacity that is given stands for the card, which then needs no context here.
+  const c10::Device device = capacity ? runtime::parse_device(text) : runtime::open_device(text);
   const auto& backend = memory::backend(device);
   const memory::DeviceTraits traits = backend.traits();
   if (!traits.planner)
