@@ -393,9 +393,9 @@ class Runner {
     if (has_losses && has_numbers_of_rows(*data)) {
       EvaluatedPredictions both =
           learner.evaluate(split, {.losses = true, .first_micro_batch = first});
-      const auto worst = worst_rows_of(both.predictions, *data);
-      if (!worst.empty())
-        io::write_atomically(folder_ / report::kWorstRowsFile, report::csv_of(worst));
+      report_.worst_rows = worst_rows_of(both.predictions, *data);
+      if (!report_.worst_rows.empty())
+        io::write_atomically(folder_ / report::kWorstRowsFile, report::csv_of(report_.worst_rows));
       return both.figures;
     }
     if (labels.size() < 2 || labels.size() > kMostClasses) return learner.validate(split, first);

@@ -189,6 +189,7 @@ void FitLoop::train_epoch() {
   if (plan_.batch == 0) meter_.reset();
   c.texts.clear();
   c.row = EpochRow{.epoch = p.epochs_done + 1, .seconds = plan_.batch > 0 ? plan_.seconds : 0};
+  c.inside_seconds = plan_.batch > 0 ? plan_.inside_seconds : 0;
   c.epoch = plan_.epoch;
   p.model.train(true);
   inside_.reset();
@@ -304,7 +305,9 @@ bool FitLoop::validate() {
   }();
   c.row.valid_loss = result.loss;
   c.row.metrics = result.metrics;
-  c.row.seconds += seconds_since(started);
+  const double seconds = seconds_since(started);
+  c.row.seconds += seconds;
+  if (c.inside_epoch) c.inside_seconds += seconds;
   validation_counts_ = result.counted > 0;
   return true;
 }
@@ -471,6 +474,7 @@ FitPlan FitLoop::current_plan() const {
   now.loss_counted = meter_.counted();
   now.loss_samples = meter_.samples();
   now.seconds = context_.row.seconds;
+  now.inside_seconds = context_.inside_seconds;
   now.rate_factor = context_.rate_factor;
   if (training_since_ && !context_.inside_epoch)  // then the row has this time
     now.seconds +=

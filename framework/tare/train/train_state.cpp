@@ -294,6 +294,7 @@ FitPlan plan_from(const Stored& source) {
   if (reader.has("optimizers")) plan.optimizers = reader.texts("optimizers");
   if (reader.has("turns")) plan.turns = reader.texts("turns");
   if (reader.has("batches")) plan.batches = reader.count("batches");  // else the epochs are whole
+  if (reader.has("inside_seconds")) plan.inside_seconds = reader.real("inside_seconds");
   if (reader.has("most_seconds")) plan.most_seconds = reader.real("most_seconds");
   if (reader.has("schedules")) plan.schedules = options_from<HyperSchedules>(reader, "schedules");
   if (reader.has("search")) plan.search = options_from<LrFindOptions>(reader, "search");
@@ -469,6 +470,7 @@ StoredState stored(const TrainState& state) {
              {"rows", store_rows(plan.rows, kFitRows, result.tensors)}};
     if (!plan.validations.empty())
       fit["validations"] = store_validations(plan.validations, kValidations, result.tensors);
+    if (plan.inside_seconds > 0) fit["inside_seconds"] = plan.inside_seconds;
     if (plan.batches > 0) fit["batches"] = plan.batches;
     if (plan.most_seconds > 0) fit["most_seconds"] = plan.most_seconds;
     if (plan.turn > 0) fit["turn"] = plan.turn;
