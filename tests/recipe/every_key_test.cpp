@@ -251,6 +251,8 @@ KeyRows EveryKey::rows() const {
       {"micro_batch", {"micro_batch=8"}},
       {"recompute", {"recompute=all"}},
       {"sampling", {"sampling=balanced"}},
+      {"group_by_length", {"group_by_length=true", {texts, lstm}}},
+      {"group_by_length@images", {"group_by_length=true"}},
       {"offload", {"offload=all"}},
       {"precision", {"precision=bf16"}},
       {"step_in_backward", {"step_in_backward=true"}},

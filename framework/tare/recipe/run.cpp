@@ -44,6 +44,7 @@
 #include "tare/recipe/worst_rows.h"
 #include "tare/runtime/device_name.h"
 #include "tare/train/interrupt.h"
+#include "tare/train/padding.h"
 
 namespace tare {
 namespace {
@@ -259,6 +260,8 @@ class Runner {
     print_.frozen(learner.freeze_to(phase.freeze_to));
     print_.data(data.named.description);
     LearnerOptions options = learner_options(recipe_, index, data.facts);
+    if (const auto padding = padding_of(data.named.splits.train, options))
+      print_.line(padding->str());
     if (is_auto(options.recompute)) {
       options.recompute = plan_.recompute(index, std::move(options.recompute));
       if (!is_auto(options.recompute)) print_.recompute(options.recompute);

@@ -14,6 +14,7 @@
 #include "tare/memory/phase.h"
 #include "tare/train/interrupt.h"
 #include "tare/train/lent_weights.h"
+#include "tare/train/padding.h"
 
 namespace tare {
 namespace {
@@ -43,17 +44,6 @@ void apply_schedule(const FitPlan& plan, const FitSchedules& schedules,
 void scale_rates(std::vector<ParameterGroup>& groups, const FitContext& context) {
   if (context.rate_factor == 1) return;
   for (auto& group : groups) group.lr *= context.rate_factor;
-}
-
-LoaderOptions training_loader(const LearnerOptions& options, bool drop_last,
-                              SampleWeights weights) {
-  return {.batch = options.batch,
-          .shuffle = options.shuffle,
-          .weights = std::move(weights),
-          .drop_last = drop_last,
-          .workers = options.workers,
-          .seed = options.seed,
-          .training = true};
 }
 
 /// Whether an error of a card, or of a library that works on it, is the error or caused it.
@@ -106,7 +96,8 @@ FitLoop::FitLoop(LearnerState& state, LearnerView& learner, FitStart start, cons
       state_.device.is_cpu() && product_type(state_.precision) == c10::kBFloat16;
   feed_ = std::make_unique<Feed>(
       state_, state_.data.train,
-      training_loader(state_.options, state_.drops_last(), state_.sample_weights(call)));
+      training_loader(state_.options, state_.drops_last(),
+                      sample_weights(state_.options, state_.data.train, call)));
   restore(start.work.callbacks, callbacks_);
   context_.rate_factor = plan_.rate_factor;
   if (state_.options.save_in_background && start.saves) saves_.emplace(state_);

@@ -224,7 +224,8 @@ SampleOrder order_from(const Reader& reader) {
           .drop_last = reader.flag("drop_last"),
           .shuffle = reader.flag("shuffle"),
           .seed = reader.seed("seed"),
-          .sampling = reader.has("sampling") ? reader.text("sampling") : "each"};  // older ones
+          .sampling = reader.has("sampling") ? reader.text("sampling") : "each",  // older ones
+          .group_by_length = reader.has("group_by_length") && reader.flag("group_by_length")};
 }
 
 json store_search(const LrFindResult& found, std::vector<NamedTensor>& tensors) {
@@ -389,6 +390,9 @@ void check_same_order(const SampleOrder& saved, const SampleOrder& now, const st
     refuse(flag("shuffle", saved.shuffle), flag("shuffle", now.shuffle));
   if (saved.sampling != now.sampling)
     refuse("sampling " + printable(saved.sampling), "sampling " + now.sampling);
+  if (saved.group_by_length != now.group_by_length)
+    refuse(flag("group_by_length", saved.group_by_length),
+           flag("group_by_length", now.group_by_length));
   if (saved.seed != now.seed) refuse("seed " + number(saved.seed), "seed " + number(now.seed));
 }
 
@@ -477,9 +481,13 @@ StoredState stored(const TrainState& state) {
     if (plan.overflows > 0) fit["overflows"] = plan.overflows;
     if (plan.rate_factor != 1) fit["rate_factor"] = plan.rate_factor;
     if (const auto& order = plan.order)
-      fit["order"] = {{"batch", order->batch},         {"samples", order->samples},
-                      {"drop_last", order->drop_last}, {"shuffle", order->shuffle},
-                      {"seed", order->seed},           {"sampling", order->sampling}};
+      fit["order"] = {{"batch", order->batch},
+                      {"samples", order->samples},
+                      {"drop_last", order->drop_last},
+                      {"shuffle", order->shuffle},
+                      {"seed", order->seed},
+                      {"sampling", order->sampling},
+                      {"group_by_length", order->group_by_length}};
     if (plan.optimizers) fit["optimizers"] = *plan.optimizers;
     if (plan.turns) fit["turns"] = *plan.turns;
     if (plan.schedules.any()) fit["schedules"] = config::to_yaml(config::to_node(plan.schedules));

@@ -25,6 +25,7 @@ struct SampleOrder {
   uint64_t seed = 0;       ///< of the order
   /// "each", "balanced", or "weights" with the hash of the weights, as SampleWeights are taken.
   std::string sampling = "each";
+  bool group_by_length = false;  ///< batches have samples of similar length
   bool operator==(const SampleOrder&) const = default;
   /// Returns the batches of an epoch, for a batch > 0; at least one, because a fit refuses less
   /// data than a batch.
