@@ -1,14 +1,16 @@
-// Recipes of texts of different length: batches of similar length, and what a plan and a run say of
-// them.
+// Recipes of texts of different length: batches of similar length, what a plan and a run say of
+// them, and the recipe of texts of the tree.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <fstream>
 #include <sstream>
 
 #include "recipe/without_workers.h"
 #include "support/files.h"
 #include "tare/base/error.h"
+#include "tare/inference/bundle.h"
 #include "tare/recipe/plan.h"
 #include "tare/recipe/read_recipe.h"
 #include "tare/train/interrupt.h"
@@ -112,6 +114,24 @@ TEST_F(LengthsOfARecipe, GroupOnlyWhatHasLengthsInAnOrderOfTheirOwn) {
                     HasSubstr("text_folder")));
   EXPECT_EQ(refusal(texts + "limit: {train_batches: 2}\n"), "accepted");
   EXPECT_EQ(refusal(texts + "sampling: balanced\n"), "accepted");
+}
+
+TEST_F(LengthsOfARecipe, OfTheTreeTrainAsPlanned) {
+  at::set_num_threads(1);
+  const fs::path file =
+      fs::path(std::getenv("TARE_SOURCE_DIR")) / "recipes/configs/text/reviews.yaml";
+  const RecipeOptions reviews =
+      read_recipe(file, {"folder=" + folder_.path().string(), "device=cpu", "workers=0",
+                         "data.count=300", "phases=[{name: only, duration: {steps: 2}}]"});
+  const RecipePlan plan = plan_recipe(reviews, {.advice = false});
+  const RunReport report = run_recipe(reviews);
+  ASSERT_TRUE(plan.phases.at(0).known()) << plan.phases[0].reason;
+  EXPECT_EQ(plan.phases[0].peak_bytes, report.phases.at(0).peak_bytes);
+  ASSERT_TRUE(report.exported);
+  const Bundle bundle = open_bundle(report.exported->path);
+  EXPECT_EQ(bundle.manifest().labels, (std::vector<std::string>{"bad", "good", "mixed"}));
+  ASSERT_TRUE(report.classification);
+  EXPECT_EQ(report.classification->worst.size(), 12U);
 }
 
 }  // namespace

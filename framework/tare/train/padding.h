@@ -13,8 +13,8 @@ namespace tare {
 /// Describes the lengths of a training split, and what padding them to the longest of their batch
 /// takes. A value.
 struct Padding {
-  int64_t shortest = 0;  ///< samples, see Dataset::sample_size()
-  int64_t longest = 0;   ///< samples; the plan of a fit is of a batch that is as long
+  int64_t shortest = 0;  ///< sample, by Dataset::sample_size()
+  int64_t longest = 0;   ///< sample; the plan of a fit is of a batch that is as long
   double share = 0;      ///< of all batches of the first epoch that is padding, from 0 to 1
   bool operator==(const Padding&) const = default;
   /// Returns "samples of 12 to 500; 41.3 % of the batches is padding".
