@@ -31,6 +31,7 @@
 #include "tare/data/dataset.h"
 #include "tare/data/datasets.h"
 #include "tare/data/digits.h"
+#include "tare/data/generated_texts.h"
 #include "tare/data/idx.h"
 #include "tare/data/image_folder.h"
 #include "tare/data/loader.h"

@@ -137,6 +137,7 @@ TEST(Throughput, CountsTheTrainingAlone) {
   c.row = {.seconds = 1, .samples = 50};
   callback.before_validate(c);
   c.row.seconds = 6;
+  c.inside_seconds = 5;
   callback.after_validate(c);
   c.inside_epoch = false;
   c.row = {.seconds = 7, .samples = 100};
@@ -145,6 +146,7 @@ TEST(Throughput, CountsTheTrainingAlone) {
   callback.after_epoch(c);
   EXPECT_EQ(c.row.metrics.at(0).value, 50) << "without the validation inside the epoch";
   callback.before_epoch(c);
+  c.inside_seconds = 0;
   c.row = {};
   callback.after_epoch(c);
   EXPECT_TRUE(std::isnan(c.row.metrics.at(0).value));

@@ -234,6 +234,7 @@ TEST(Entries, OfTextsTakeNoOptionsOfImages) {
   const auto of = [&](const char* name) { return options_of(entry_of(kinds, "datasets", name)); };
   for (const char* option : {"size", "transforms"}) {
     EXPECT_THAT(of("text_folder"), Not(Contains(option)));
+    EXPECT_THAT(of("generated_texts"), Not(Contains(option)));
     EXPECT_THAT(of("image_folder"), Contains(option));
     EXPECT_THAT(of("tfrecord"), Contains(option));
   }

@@ -80,9 +80,10 @@ class SweepDataTest : public ::testing::TestWithParam<std::string> {
     std::ofstream book(folder_ / "book.txt");
     for (int i = 0; i < 300; ++i) book << "line " << i << '\n';
     book.close();
-    const char* const model = GetParam() == "text_folder" ? "lstm"
-                              : GetParam() == "text"      ? "gpt, layers: 1, heads: 1, width: 8"
-                                                          : "mlp";
+    const bool is_of_texts = GetParam() == "text_folder" || GetParam() == "generated_texts";
+    const char* const model = is_of_texts            ? "lstm"
+                              : GetParam() == "text" ? "gpt, layers: 1, heads: 1, width: 8"
+                                                     : "mlp";
     std::ofstream(folder_ / "recipe.yaml")
         << "name: r\nbatch: 16\nworkers: 0\ndevice: cpu\n"
            "data: {name: "
@@ -97,6 +98,7 @@ class SweepDataTest : public ::testing::TestWithParam<std::string> {
     const std::string mnist = (folder_ / "home/data/mnist/t10k-").string();
     return {{"digits", ", download: false"},
             {"generated_digits", ", count: 120, size: 12"},
+            {"generated_texts", ", count: 60, length: 20"},
             {"idx", ", images: " + mnist + "images-idx3-ubyte.gz, labels: " + mnist +
                         "labels-idx1-ubyte.gz"},
             {"mnist", ", download: false"},

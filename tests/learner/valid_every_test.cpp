@@ -339,17 +339,18 @@ TEST(ValidEvery, NeedsAValidationSplitAndANumberThatIsNotNegative) {
   EXPECT_THROW(Learner(make_net(), split_points(), every(folder, -1)), ConfigError);
 }
 
+/// Lets a validation inside an epoch look as if it took an hour.
+struct SlowInside final : Callback {
+  [[nodiscard]] std::string name() const override { return "slow"; }
+  Action after_validate(FitContext& c) override {
+    if (c.inside_epoch) c.inside_seconds += 3600;
+    return Action::proceed;
+  }
+};
+
 TEST(ValidEvery, HasALineInTheTableAndIsNoTimeOfTheTraining) {
   const TempDir folder;
   std::ostringstream out;
-  /// Lets a validation inside an epoch look as if it took an hour.
-  struct Slow final : Callback {
-    [[nodiscard]] std::string name() const override { return "slow"; }
-    Action after_validate(FitContext& c) override {
-      if (c.inside_epoch) c.row.seconds += 3600;
-      return Action::proceed;
-    }
-  };
   const auto rate = [&](const std::vector<CallbackPtr>& before) {
     auto callbacks = before;
     callbacks.push_back(std::make_shared<Throughput>());
@@ -358,9 +359,22 @@ TEST(ValidEvery, HasALineInTheTableAndIsNoTimeOfTheTraining) {
     return result.epochs.at(0).metrics.at(1).value;
   };
   EXPECT_GT(rate({}), 0);
-  EXPECT_TRUE(std::isnan(rate({std::make_shared<Slow>()}))) << "less than no time is left";
+  EXPECT_TRUE(std::isnan(rate({std::make_shared<SlowInside>()}))) << "less than no time is left";
   EXPECT_THAT(out.str(), HasSubstr("step 4  valid_loss "));
   EXPECT_THAT(out.str(), HasSubstr("  accuracy "));
+}
+
+TEST(ValidEvery, IsNoTimeOfTheTrainingOfAResumedEpochEither) {
+  const TempDir folder;
+  const auto fails = std::make_shared<FailAt>(5);
+  const auto learner = make_seeded(every(folder, 4));
+  EXPECT_THROW(learner->fit(1, {.callbacks = {std::make_shared<SlowInside>(), fails}}),
+               std::runtime_error);
+  learner->save("inside");
+  const auto resumed = make_seeded(every(folder, 4));
+  resumed->load("inside");
+  const FitResult result = resumed->resume({std::make_shared<Throughput>()});
+  EXPECT_TRUE(std::isnan(result.epochs.at(0).metrics.at(1).value)) << "less than no time is left";
 }
 
 int64_t peak_of_a_fit(Learner& learner, int64_t epochs) {

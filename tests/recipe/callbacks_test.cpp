@@ -63,6 +63,18 @@ class RecipeCallbacks : public ::testing::Test {
     }
     return "accepted";
   }
+  /// Returns how a run refuses the recipe with data that have no validation split.
+  [[nodiscard]] std::string refusal_without_validation(const std::string& more) const {
+    RecipeOptions r = recipe(more);
+    r.data.train = 1;
+    r.data.valid = 0;
+    try {
+      (void)run_recipe(r);
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "accepted";
+  }
   TempDir folder_;
 };
 
@@ -123,16 +135,8 @@ TEST_F(RecipeCallbacks, SeeValidationsInsideEpochs) {
 }
 
 TEST_F(RecipeCallbacks, ValidationsInsideEpochsNeedAValidationSplit) {
-  RecipeOptions r = recipe("valid_every: 3\nphases: [{epochs: 1}]\n");
-  r.data.train = 1;
-  r.data.valid = 0;
-  try {
-    (void)run_recipe(r);
-    FAIL() << "accepted";
-  } catch (const ConfigError& error) {
-    EXPECT_THAT(error.what(),
-                AllOf(HasSubstr("r.yaml:9:14"), HasSubstr("valid_every needs a validation split")));
-  }
+  EXPECT_THAT(refusal_without_validation("valid_every: 3\nphases: [{epochs: 1}]\n"),
+              AllOf(HasSubstr("r.yaml:9:14"), HasSubstr("valid_every needs a validation split")));
   EXPECT_THAT(refusal("valid_every: -1\nphases: [{epochs: 1}]\n"),
               HasSubstr("valid_every must be >= 0, got -1"));
 }
@@ -175,15 +179,8 @@ TEST_F(RecipeCallbacks, AreRefusedBeforeAnyWorkAtTheirPlace) {
 }
 
 TEST_F(RecipeCallbacks, WatchingAValidationNeedsOne) {
-  RecipeOptions r = recipe("callbacks: [early_stopping]\nphases: [{epochs: 1}]\n");
-  r.data.train = 1;
-  r.data.valid = 0;
-  try {
-    (void)run_recipe(r);
-    FAIL() << "accepted";
-  } catch (const ConfigError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("callbacks.0.early_stopping needs a validation split"));
-  }
+  EXPECT_THAT(refusal_without_validation("callbacks: [early_stopping]\nphases: [{epochs: 1}]\n"),
+              HasSubstr("callbacks.0.early_stopping needs a validation split"));
   const RecipeOptions of_a_target =
       recipe("callbacks: [{early_stopping: {monitor: accuracy.age}}]\nphases: [{epochs: 1}]\n");
   try {

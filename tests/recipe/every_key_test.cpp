@@ -227,6 +227,7 @@ KeyRows EveryKey::rows() const {
   const std::string numbers = "data={name: tfrecord, files: [" + other + "/rows.tfrecord]}";
   const std::string texts = "data={name: text_folder, folder: " + mine + "/texts}",
                     lstm = "model={name: lstm, width: 8}";
+  const std::string reviews = "data={name: generated_texts, count: 72, length: 20}";
   const std::string text = "data={name: text, file: " + mine + "/book.txt, context: 12}",
                     gpt = "model={name: gpt, layers: 1, heads: 1, width: 8}";
   const std::string tabular = "model={name: tabular, hidden: [4]}";
@@ -253,6 +254,8 @@ KeyRows EveryKey::rows() const {
       {"micro_batch", {"micro_batch=8"}},
       {"recompute", {"recompute=all"}},
       {"sampling", {"sampling=balanced"}},
+      {"group_by_length", {"group_by_length=true", {texts, lstm}}},
+      {"group_by_length@images", {"group_by_length=true"}},
       {"offload", {"offload=all"}},
       {"precision", {"precision=bf16"}},
       {"step_in_backward", {"step_in_backward=true"}},
@@ -290,6 +293,8 @@ KeyRows EveryKey::rows() const {
       {"data.folder@text_folder", {"data.folder=" + other + "/texts", {texts, lstm}}},
       {"data.length@text_folder", {"data.length=6", {texts, lstm}}},
       {"data.collate@text_folder", {"data.collate={pad: {with: mask}}", {texts, lstm}}},
+      {"data.length@generated_texts", {"data.length=12", {reviews, lstm}}},
+      {"data.collate@generated_texts", {"data.collate={pad: {with: mask}}", {reviews, lstm}}},
       {"data.file@text", {"data.file=" + other + "/book.txt", {text, gpt}}},
       {"data.context@text", {"data.context=8", {text, gpt}}},
       {"data.tokenizer@text",

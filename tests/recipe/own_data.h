@@ -156,6 +156,7 @@ class OwnData {
     if (name == "digits" || name == "mnist10k") return {.name = name};
     if (name == "mnist") return {.name = name, .download = false};
     if (name == "generated_digits") return {.name = name, .size = 16, .count = 50};
+    if (name == "generated_texts") return {.name = name, .count = 60, .length = 24};
     if (name == "text")
       return {.name = name, .file = (folder_ / "book.txt").string(), .context = 12};
     if (name == "npy")

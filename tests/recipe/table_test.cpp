@@ -329,7 +329,13 @@ TEST_F(TableRecipe, ReportsTheRowsWhoseNumberIsPredictedWorst) {
     const int64_t line = std::stoll(worst[i].name.substr(11));
     EXPECT_EQ(std::stod(std::string(table.field(line - 2, 2))), worst[i].target);
   }
+  ASSERT_EQ(run.worst_rows.size(), worst.size());
+  EXPECT_EQ(report::csv_of(run.worst_rows), report::csv_of(worst));
+  const RunFigures stored = run_from_json(io::read_text(run.folder / "report.json"), "report.json");
+  EXPECT_EQ(report::csv_of(stored.worst_rows), report::csv_of(worst));
   const RunReport classes = run_recipe(read("kind", {"phases.0.epochs=1"}));
+  EXPECT_THAT(io::read_text(classes.folder / "report.json"),
+              ::testing::Not(HasSubstr("worst_rows")));
   EXPECT_FALSE(fs::exists(classes.folder / "worst_rows.csv"));
 }
 

@@ -107,6 +107,8 @@ struct FitContext {
   /// LearnerOptions::valid_every: true in the before_validate and after_validate of such a one, and
   /// in after_epoch where nothing was trained since, so that after_validate has shown them.
   bool inside_epoch = false;
+  /// Seconds that validations inside the epoch have taken so far; `row.seconds` counts them too.
+  double inside_seconds = 0;
   std::vector<EpochText> texts{};  ///< that callbacks have made in after_epoch, for those that log
   std::exception_ptr error{};      ///< in on_exception and the after_fit that follows it
   bool interrupted = false;  ///< in after_fit: an interrupt ended the fit, resume() continues it

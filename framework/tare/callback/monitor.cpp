@@ -40,23 +40,26 @@ bool lower_is_better_for(const std::string& figure) {
   return false;
 }
 
+/// Returns the metric of this name; nullptr: the row has none.
+const MetricValue* metric_of(const EpochRow& row, const std::string& name) {
+  const auto metric = std::ranges::find(row.metrics, name, &MetricValue::name);
+  return metric == row.metrics.end() ? nullptr : &*metric;
+}
+
 }  // namespace
 
 double Monitor::value(const EpochRow& row) const {
   if (figure == "train_loss") return row.train_loss;
   if (figure == "valid_loss") return row.valid_loss;
+  if (const MetricValue* metric = metric_of(row, figure)) return metric->value;
   std::string known = "train_loss, valid_loss";
-  for (const auto& m : row.metrics) {
-    if (m.name == figure) return m.value;
-    known += ", " + m.name;
-  }
+  for (const auto& m : row.metrics) known += ", " + m.name;
   throw ConfigError("monitor",
                     "no figure is named '" + printable(figure) + "'; there are " + known);
 }
 
 bool Monitor::is_of_validation(const EpochRow& row) const {
-  return figure == "valid_loss" ||
-         std::ranges::find(row.metrics, figure, &MetricValue::name) != row.metrics.end();
+  return figure == "valid_loss" || metric_of(row, figure) != nullptr;
 }
 
 std::string MonitorTurns::counted(int64_t looks) const {
@@ -64,8 +67,8 @@ std::string MonitorTurns::counted(int64_t looks) const {
 }
 
 bool Monitor::improves(const EpochRow& row, std::optional<double> best) const {
-  const auto metric = std::ranges::find(row.metrics, figure, &MetricValue::name);
-  const auto said = metric == row.metrics.end() ? std::nullopt : metric->lower_is_better;
+  const MetricValue* metric = metric_of(row, figure);
+  const auto said = metric ? metric->lower_is_better : std::nullopt;
   const bool lower = lower_is_better.value_or(said.value_or(lower_is_better_for(figure)));
   const double now = value(row);
   if (std::isnan(now)) return false;

@@ -56,7 +56,7 @@ struct TensorBoard::Parts {
     scalars.push_back({"memory/allocated_mib", static_cast<double>(allocated) / kMiB});
     if (peak)
       scalars.push_back({"memory/peak_mib", static_cast<double>(peak->peak_bytes()) / kMiB});
-    if (const auto rate = seconds.samples_per_s(row))
+    if (const auto rate = seconds.samples_per_s(context))
       scalars.push_back({"throughput/samples_per_s", *rate});
     file.add(event_record(now(), samples.last_step(), scalars));
   }
@@ -147,7 +147,6 @@ Action TensorBoard::before_validate(FitContext& context) {
 }
 
 Action TensorBoard::after_validate(FitContext& context) {
-  parts_->seconds.after_validate(context);
   if (!context.inside_epoch) return Action::proceed;
   parts_->write_steps();
   parts_->write_validation(context.row);

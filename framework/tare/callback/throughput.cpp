@@ -17,13 +17,8 @@ Action Throughput::before_validate(FitContext& context) {
   return Action::proceed;
 }
 
-Action Throughput::after_validate(FitContext& context) {
-  seconds_.after_validate(context);
-  return Action::proceed;
-}
-
 Action Throughput::after_epoch(FitContext& context) {
-  const auto rate = seconds_.samples_per_s(context.row);
+  const auto rate = seconds_.samples_per_s(context);
   context.row.metrics.push_back(
       {"samples_per_s", rate.value_or(std::numeric_limits<double>::quiet_NaN())});
   return Action::proceed;

@@ -16,7 +16,6 @@ class Throughput final : public Callback {
   [[nodiscard]] std::string name() const override { return "throughput"; }
   Action before_epoch(FitContext& context) override;
   Action before_validate(FitContext& context) override;
-  Action after_validate(FitContext& context) override;
   Action after_epoch(FitContext& context) override;
   [[nodiscard]] CallbackFacts facts() const override { return {.columns = {"samples_per_s"}}; }
 

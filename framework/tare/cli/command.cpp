@@ -134,7 +134,7 @@ const std::vector<Command>& commands() {
        2,
        {{"out", "DIR", "make: where the files go (default: the data cache)"},
         {"png", "", "make: each image as a PNG file, in a folder for each label"},
-        {"count", "N", "make: images (default: 10000)"},
+        {"count", "N", "make: images (default: 10000) or texts (default: 4000)"},
         {"style", "printed|written", "make: how they are drawn"},
         {"target", "COLUMN", "check: the column of a table that is to be predicted"},
         {"json", "", "check: a JSON object for each data set instead of text"}},
@@ -143,7 +143,7 @@ const std::vector<Command>& commands() {
         "tare data check house.csv target=price omit=[id]", "tare data check house.yaml"},
        data_command,
        {{"fetch", "download a data set into the data cache"},
-        {"make", "write generated digits as files"},
+        {"make", "write generated digits or texts as files"},
         {"check",
          "read every picture of a folder or a list, every row of a table, or the data of a recipe, "
          "and name what is bad; key=value: options of the table as in data of a recipe"}}},

@@ -15,6 +15,7 @@
 #include "tare/config/override.h"
 #include "tare/data/cifar.h"
 #include "tare/data/datasets.h"
+#include "tare/data/generated_texts.h"
 #include "tare/data/image_list.h"
 #include "tare/data/picture_check.h"
 #include "tare/data/table_check.h"
@@ -158,6 +159,27 @@ int check_recipe_data(const std::filesystem::path& path, const std::vector<std::
   return code;
 }
 
+/// Writes the files of a generated data set, and returns their paths.
+std::vector<std::filesystem::path> make_data(const std::string& name, const Arguments& arguments) {
+  const std::filesystem::path folder =
+      arguments.get("out", (datasets::cache_folder() / name).string());
+  if (name == "generated_texts") {
+    for (const char* option : {"png", "style"})
+      if (arguments.has(option))
+        throw ConfigError("tare data", std::string("--") + option +
+                                           " is for generated_digits, and generated_texts are "
+                                           "texts: omit it");
+    GeneratedTexts texts;
+    if (arguments.has("count")) texts.count = count_of(arguments.get("count"));
+    return make_text_files(folder, texts);
+  }
+  GeneratedDigits digits;
+  if (arguments.has("count")) digits.count = count_of(arguments.get("count"));
+  if (arguments.has("style")) digits.style = arguments.get("style");
+  const auto make = arguments.has("png") ? datasets::make_png_files : datasets::make_files;
+  return make(name, folder, digits);
+}
+
 bool is_recipe(const std::filesystem::path& path) {
   const auto extension = path.extension();
   return std::filesystem::is_regular_file(path) && (extension == ".yaml" || extension == ".yml");
@@ -224,13 +246,7 @@ int data_command(const Arguments& arguments) {
     return kSuccess;
   }
   if (verb == "check") return check(name, settings, arguments);
-  GeneratedDigits options;
-  if (arguments.has("count")) options.count = count_of(arguments.get("count"));
-  if (arguments.has("style")) options.style = arguments.get("style");
-  const std::filesystem::path folder =
-      arguments.get("out", (datasets::cache_folder() / name).string());
-  const auto make = arguments.has("png") ? datasets::make_png_files : datasets::make_files;
-  for (const auto& file : make(name, folder, options)) std::cout << file.string() << '\n';
+  for (const auto& file : make_data(name, arguments)) std::cout << file.string() << '\n';
   return kSuccess;
 }
 

@@ -21,9 +21,11 @@ namespace tare {
 struct DataOptions {
   std::string name = "digits";  ///< see datasets::names()
   int64_t size = 0;             ///< resize to this height and width; 0: the data's own
-  int64_t count = 0;            ///< generated digits: images, 0: 10,000; others: the first, 0: all
-  std::string style{};          ///< generated_digits: printed (default) | written
-  int64_t seed = 0;             ///< of the generator and of the split
+  /// Samples of generated_digits, 0: 10,000, and of generated_texts, 0: 4,000; others: the first,
+  /// 0: all.
+  int64_t count = 0;
+  std::string style{};             ///< generated_digits: printed (default) | written
+  int64_t seed = 0;                ///< of the generator and of the split
   std::string images{}, labels{};  ///< idx: the two files
   std::string folder{};  ///< image_folder, text_folder: one subfolder per class, or none; cifar
   /// image_folder, image_list: bytes of decoded pictures that are kept; unset: all, up to 8 GiB;
@@ -32,8 +34,8 @@ struct DataOptions {
   std::string file{};       ///< text, csv, jsonl, npy, image_list: the file
   int64_t context = 0;      ///< text: tokens of a sample; 0: 128
   std::string tokenizer{};  ///< text: characters (default) | bytes
-  int64_t length = 0;       ///< text_folder: bytes of a text that are read; 0: all
-  /// text_folder: joins texts, see collates::registry(); unset: `pad`.
+  int64_t length = 0;       ///< text_folder, generated_texts: bytes of a text that are read; 0: all
+  /// text_folder, generated_texts: joins texts, see collates::registry(); unset: `pad`.
   std::optional<config::Choice> collate{};
   /// image_folder, image_list, tfrecord: 1 grey, 3 RGB, 0: those of the first picture.
   int64_t channels = 0;

@@ -28,8 +28,8 @@ Found drawn(const DataOptions& o, bool) {
 
 DigitImages make_named(const std::string& name, const GeneratedDigits& options) {
   if (name != "generated_digits")
-    throw ConfigError("data.make_files", "name", "is not a generated data set", "generated_digits",
-                      name);
+    throw ConfigError("data.make_files", "name", "is not a generated data set",
+                      "generated_digits, generated_texts", name);
   return generate_digits(options);
 }
 

@@ -1,6 +1,7 @@
 // Orders the samples of an epoch, and hands out its batches.
 #include "tare/data/loader.h"
 
+#include <algorithm>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -30,6 +31,9 @@ void check(const DatasetPtr& data, const LoaderOptions& o) {
           "drop_last with batch " + std::to_string(o.batch) + " leaves nothing of " +
               std::to_string(data->size()) + " samples: lower the batch or keep the last one");
   if (o.weights) check_weights(*o.weights, data->size(), "data.loader");
+  require(!o.group_by_length || o.shuffle,
+          "group_by_length chooses the order of the samples, and shuffle = false keeps that of the "
+          "data: set one of them only");
 }
 
 std::vector<int64_t> shuffled(const std::vector<int64_t>& all, uint64_t seed) {
@@ -54,8 +58,8 @@ struct Loader::State {
   int64_t batches = 0, position = 0;
   bool started = false;
   uint64_t epoch_seed = 0;
-  std::vector<int64_t> order;
-  std::unique_ptr<Prefetch> prefetch;  // last: its threads read the members above
+  std::vector<int64_t> order, lengths;  // lengths: for group_by_length
+  std::unique_ptr<Prefetch> prefetch;   // last: its threads read the members above
 
   [[nodiscard]] Batch make(int64_t index) const {
     const int64_t begin = index * options.batch,
@@ -68,11 +72,30 @@ struct Loader::State {
     if (options.pinned) pin(batch);
     return batch;
   }
+  [[nodiscard]] std::vector<int64_t> order_of(uint64_t seed_of_epoch) const;
   void end() {
     prefetch.reset();
     started = false;
   }
 };
+
+std::vector<int64_t> Loader::State::order_of(uint64_t seed_of_epoch) const {
+  const uint64_t seed = derive_seed(seed_of_epoch, kOrder);
+  std::vector<int64_t> all;
+  if (options.weights) {
+    all = weighted_indices(*options.weights, seed);
+    if (options.shuffle) all = shuffled(all, derive_seed(seed, 1));
+  } else if (options.shuffle) {
+    all = permutation(data->size(), seed);
+  } else {
+    all.resize(static_cast<size_t>(data->size()));
+    std::iota(all.begin(), all.end(), int64_t{0});
+  }
+  if (!options.group_by_length) return all;
+  // What drop_last drops is drawn, because the samples that sorting puts last are the shortest.
+  if (options.drop_last) all.resize(static_cast<size_t>(batches * options.batch));
+  return grouped_by_length(std::move(all), lengths, options.batch, derive_seed(seed, 2));
+}
 
 Loader::Loader(DatasetPtr data, const LoaderOptions& options) : state_(std::make_unique<State>()) {
   check(data, options);
@@ -80,6 +103,7 @@ Loader::Loader(DatasetPtr data, const LoaderOptions& options) : state_(std::make
   state_->options = options;
   const int64_t size = state_->data->size();
   state_->batches = options.drop_last ? size / options.batch : (size - 1) / options.batch + 1;
+  if (options.group_by_length) state_->lengths = sample_lengths(*state_->data, "data.loader");
 }
 
 Loader::~Loader() = default;
@@ -93,16 +117,8 @@ void Loader::start(int64_t epoch, int64_t position) {
   stop();
   const LoaderOptions& o = state_->options;
   state_->epoch_seed = derive_seed(o.seed, static_cast<uint64_t>(epoch));
-  const uint64_t order_seed = derive_seed(state_->epoch_seed, kOrder);
-  if (o.weights) {
-    state_->order = weighted_indices(*o.weights, order_seed);
-    if (o.shuffle) state_->order = shuffled(state_->order, derive_seed(order_seed, 1));
-  } else if (o.shuffle) {
-    state_->order = permutation(state_->data->size(), order_seed);
-  } else if (state_->order.empty()) {
-    state_->order.resize(static_cast<size_t>(state_->data->size()));
-    std::iota(state_->order.begin(), state_->order.end(), int64_t{0});
-  }
+  if (state_->order.empty() || o.shuffle || o.weights)  // else it is that of every epoch
+    state_->order = state_->order_of(state_->epoch_seed);
   state_->position = position;
   if (o.workers > 0 && position < state_->batches) {
     auto prefetch =
@@ -131,6 +147,24 @@ bool Loader::next(Batch& batch) {
 void Loader::stop() { state_->end(); }
 int64_t Loader::position() const { return state_->position; }
 int64_t Loader::batches() const { return state_->batches; }
+
+double Loader::padding_share(int64_t epoch) const {
+  const LoaderOptions& o = state_->options;
+  const auto order = state_->order_of(derive_seed(o.seed, static_cast<uint64_t>(epoch)));
+  double given = 0, padded = 0;
+  for (int64_t index = 0; index < state_->batches; ++index) {
+    const int64_t begin = index * o.batch, end = std::min(begin + o.batch, std::ssize(order));
+    int64_t longest = 0;
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t length = state_->data->sample_size(order[static_cast<size_t>(i)]);
+      longest = std::max(longest, length);
+      given += static_cast<double>(length);
+    }
+    padded += static_cast<double>(longest * (end - begin));
+  }
+  return padded > 0 ? 1 - given / padded : 0;
+}
+
 const DatasetPtr& Loader::data() const { return state_->data; }
 const LoaderOptions& Loader::options() const { return state_->options; }
 

@@ -18,6 +18,9 @@ struct LoaderOptions {
   /// weighted_indices(). What is random about a sample then depends on its batch too, so that a
   /// sample that is drawn several times is not drawn alike. Null: every sample once.
   SampleWeights weights{};
+  /// Batches have samples of similar length, so that little of them is padding: see
+  /// grouped_by_length(). Needs `shuffle`, and samples with lengths.
+  bool group_by_length = false;
   bool drop_last = false;  ///< skip a last batch that is not full
   int64_t workers = 0;     ///< threads, 0 to 256; 0: batches are made in next()
   int64_t prefetch = 2;    ///< batches made ahead by workers, >= 1; at least one per worker
@@ -37,7 +40,8 @@ void pin(Batch& batch);
 class Loader {
  public:
   /// Throws ConfigError for null or empty data, for an option out of range, for weights that
-  /// check_weights() refuses, and for drop_last with fewer samples than a batch.
+  /// check_weights() refuses, for drop_last with less than a batch, and for group_by_length
+  /// without `shuffle` or without lengths.
   Loader(DatasetPtr data, const LoaderOptions& options);
   ~Loader();
   Loader(const Loader&) = delete;
@@ -55,6 +59,9 @@ class Loader {
 
   [[nodiscard]] int64_t position() const;  ///< batches given in this epoch; for start() to resume
   [[nodiscard]] int64_t batches() const;   ///< counts the batches of a whole epoch
+  /// Returns the share of an epoch's batches that padding is, from 0 to 1: of the first input, by
+  /// Dataset::sample_size(). Reads no sample.
+  [[nodiscard]] double padding_share(int64_t epoch = 0) const;
   [[nodiscard]] const DatasetPtr& data() const;        ///< as it was given
   [[nodiscard]] const LoaderOptions& options() const;  ///< as they were given
 

@@ -1,9 +1,11 @@
-// Draws samples by their weights.
+// Draws samples by their weights, and groups samples by their lengths.
 #include "tare/data/sampling.h"
 
 #include <ATen/core/Tensor.h>
 
+#include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 
 #include "tare/base/error.h"
@@ -66,6 +68,58 @@ SampleWeights balancing_weights(const DatasetPtr& data, const std::string& where
   weights->reserve(all.size());
   for (const int64_t label : all) weights->push_back(weight_of(label));
   return weights;
+}
+
+std::vector<int64_t> sample_lengths(const Dataset& data, const std::string& where) {
+  std::vector<int64_t> lengths;
+  lengths.reserve(static_cast<size_t>(data.size()));
+  for (int64_t i = 0; i < data.size(); ++i) lengths.push_back(data.sample_size(i));
+  if (std::ranges::none_of(lengths, [](int64_t length) { return length > 0; }))
+    throw ConfigError(where, "group_by_length",
+                      "needs samples of different lengths, and these are all of one size",
+                      "false, or data such as text_folder", "true");
+  return lengths;
+}
+
+namespace {
+
+/// Sorts the samples of each pool by length, the longest first. A rest smaller than a batch belongs
+/// to the last pool, so that its batches hold the longest sample.
+void sort_pools(std::vector<int64_t>& order, std::span<const int64_t> lengths, int64_t batch) {
+  constexpr int64_t kMostBatches = 50;
+  const auto longer = [&](int64_t one, int64_t other) {
+    return lengths[static_cast<size_t>(one)] > lengths[static_cast<size_t>(other)];
+  };
+  // With one pool the batches would have the same samples in each epoch.
+  const int64_t batches = std::ssize(order) / batch;
+  const int64_t pools = std::max<int64_t>(2, (batches + kMostBatches - 1) / kMostBatches);
+  const int64_t pool = batch * std::max<int64_t>(1, (batches + pools - 1) / pools);
+  for (auto begin = order.begin(); begin != order.end();) {
+    const auto end = order.end() - begin < pool + batch ? order.end() : begin + pool;
+    std::stable_sort(begin, end, longer);
+    begin = end;
+  }
+}
+
+}  // namespace
+
+std::vector<int64_t> grouped_by_length(std::vector<int64_t> order, std::span<const int64_t> lengths,
+                                       int64_t batch, uint64_t seed) {
+  sort_pools(order, lengths, batch);
+  const int64_t whole = std::ssize(order) / batch;
+  if (whole == 0) return order;
+  std::vector<int64_t> batches = permutation(whole, seed);
+  const auto longest_of = [&](int64_t index) {  // it is the first one of the batch
+    return lengths[static_cast<size_t>(order[static_cast<size_t>(index * batch)])];
+  };
+  std::iter_swap(batches.begin(), std::ranges::max_element(batches, {}, longest_of));
+  std::vector<int64_t> grouped;
+  grouped.reserve(order.size());
+  for (const int64_t index : batches)
+    grouped.insert(grouped.end(), order.begin() + index * batch,
+                   order.begin() + (index + 1) * batch);
+  grouped.insert(grouped.end(), order.begin() + whole * batch, order.end());
+  return grouped;
 }
 
 }  // namespace tare

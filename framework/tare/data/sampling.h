@@ -1,4 +1,5 @@
-// Weighted sampling: which samples an epoch has where some count more than others.
+// Sampling: which samples an epoch has where some count more than others, and batches of samples of
+// similar length.
 #pragma once
 
 #include <cstdint>
@@ -29,5 +30,19 @@ void check_weights(std::span<const double> weights, int64_t samples, const std::
 /// of samples that have the label, and 0 for a label below 0, which losses ignore. Throws
 /// ConfigError, naming `where`, for data whose targets are no class labels. Reads all targets.
 [[nodiscard]] SampleWeights balancing_weights(const DatasetPtr& data, const std::string& where);
+
+/// Returns Dataset::sample_size() of every sample. Throws ConfigError, naming `where`, for data
+/// whose samples have no lengths.
+[[nodiscard]] std::vector<int64_t> sample_lengths(const Dataset& data, const std::string& where);
+
+/// Returns `order`, whose elements are indices of `lengths`, so that each `batch` of them in turn
+/// have similar lengths. It is cut into at least two pools of about the same size, which is at most
+/// 50 batches. The samples of a pool are sorted from the longest to the shortest, equal ones keep
+/// their order, and the batches of all pools are shuffled by `seed`. The first has the longest
+/// sample, so that the memory of an epoch shows in its first step; a last batch that is not full
+/// stays the last. After LengthGroupedSampler of Hugging Face's transformers, SortedDL of fastai.
+[[nodiscard]] std::vector<int64_t> grouped_by_length(std::vector<int64_t> order,
+                                                     std::span<const int64_t> lengths,
+                                                     int64_t batch, uint64_t seed);
 
 }  // namespace tare

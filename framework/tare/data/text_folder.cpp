@@ -1,12 +1,9 @@
 // Reads folders of text files as sequences of bytes.
 #include "tare/data/text_folder.h"
 
-#include <ATen/ops/empty.h>
 #include <ATen/ops/scalar_tensor.h>
 
-#include <algorithm>
 #include <array>
-#include <cmath>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -14,9 +11,9 @@
 #include "tare/base/bytes.h"
 #include "tare/base/error.h"
 #include "tare/base/io.h"
-#include "tare/config/scalar.h"
 #include "tare/data/class_folders.h"
 #include "tare/data/datasets.h"
+#include "tare/data/text_bytes.h"
 
 namespace tare {
 namespace {
@@ -26,14 +23,6 @@ namespace fs = std::filesystem;
 constexpr std::array<std::string_view, 1> kExtensions{".txt"};
 constexpr FileKind kText{
     .where = "data.text_folder", .extensions = kExtensions, .name = "text", .samples = "texts"};
-
-at::Tensor bytes_of(const std::string& text, int64_t length) {
-  at::Tensor tokens = at::empty({length}, at::kLong);
-  int64_t* token = tokens.mutable_data_ptr<int64_t>();
-  for (int64_t i = 0; i < length; ++i)
-    token[i] = static_cast<unsigned char>(text[static_cast<size_t>(i)]);
-  return tokens;
-}
 
 }  // namespace
 
@@ -54,9 +43,7 @@ DatasetPtr text_folder(const fs::path& folder, const TextFolderOptions& options)
     if (text.empty())
       throw FormatError("data.text_folder", file.string(), "text", "is empty: remove the file");
     left -= static_cast<int64_t>(text.size());
-    const auto whole = static_cast<int64_t>(text.size());
-    const int64_t length = options.length > 0 ? std::min(options.length, whole) : whole;
-    Batch sample({{"text", bytes_of(text, length)}}, {});
+    Batch sample({{"text", bytes_of(text, options.length)}}, {});
     if (!listing.labels.empty())
       sample.targets.push_back({"label", at::scalar_tensor(listing.classes[i], at::kLong)});
     samples.push_back(std::move(sample));
@@ -70,23 +57,12 @@ DatasetPtr text_folder(const fs::path& folder, const TextFolderOptions& options)
 namespace tare::datasets {
 namespace {
 
-// Texts are padded with what a model of bytes takes.
-void check_padding(const config::Choice& collate) {
-  if (collate.name != "pad") return;
-  const auto value = config::read<PadOptions>(collate.options).value;
-  if (value >= 0 && value <= 255 && value == std::floor(value)) return;
-  throw ConfigError("data.make", "collate.pad.value", "is not a byte, which texts are padded with",
-                    "a whole number from 0 to 255", config::number_text(value));
-}
-
 Found texts(const DataOptions& o, bool) {
   if (o.folder.empty())
     throw ConfigError("data.make", "folder", "is needed by the data set text_folder",
                       "a folder of .txt files, one subfolder a class", "");
-  const config::Choice collate = o.collate.value_or(config::Choice{.name = "pad"});
-  check_padding(collate);
   const DatasetPtr data =
-      text_folder(o.folder, {.length = o.length, .collate = collates::registry().make(collate)});
+      text_folder(o.folder, {.length = o.length, .collate = collate_of_texts(o)});
   Found found{.description = format_count(data->size()) + " texts of " + printable(o.folder),
               .data = data};
   for (const auto& file : text_files(o.folder))

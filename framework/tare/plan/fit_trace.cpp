@@ -281,6 +281,7 @@ LearnerOptions options_for(const PlanRequest& request, const FitShape& shape,
   options.stop_on_nan = false;
   options.sampling = LearnerOptions{}.sampling;  // batches of any samples take as much
   options.sample_weights.clear();
+  options.group_by_length = false;
   if (is_auto(options.recompute)) options.recompute.clear();  // what it takes without
   if (request.on_host()) options.offload.clear();             // as a Learner on the CPU does
   return options;

@@ -3,11 +3,13 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "tare/memory/accountable.h"
 #include "tare/model/model.h"
+#include "tare/train/padding.h"
 
 namespace tare {
 
@@ -66,6 +68,9 @@ struct MemoryPlan {
   /// Names what the figures do not contain, so that they are lower bounds: memory of a card, or all
   /// but the weights where these alone do not fit. Empty: everything is counted.
   std::vector<std::string> not_counted{};
+  /// The lengths of the samples, where they differ: the figures are those of a batch as long as the
+  /// longest, which every other batch stays below.
+  std::optional<Padding> padding{};
 
   [[nodiscard]] bool known() const { return method != "none"; }  ///< whether there are figures
   /// Whether the fit would run, if need be with batches in parts.

@@ -140,6 +140,7 @@ class Planner {
     plan.at = found.at;
     plan.fits = found.fits;
     plan.returns_cache = found.fits && found.returns_cache;
+    plan.padding = padding_of(request_.train->data(), request_.options);
     if (probe_) {
       plan.method = "probe";
       plan.reason = why_probe_;

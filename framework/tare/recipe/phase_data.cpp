@@ -290,6 +290,10 @@ void check_data(const RecipeOptions& recipe, size_t phase, const OpenData& data)
     if (recipe.learner.sampling == "balanced")
       (void)balancing_weights(data.named.splits.train, "recipe.run");
   });
+  at_value(recipe, "group_by_length", [&] {
+    if (recipe.learner.group_by_length)
+      (void)sample_lengths(*data.named.splits.train, "recipe.run");
+  });
   const int64_t classes = classes_of(recipe, facts), labels = facts.labels.classes;
   const std::string loss = loss_name(recipe);
   const bool by_class = loss == "cross_entropy" || loss == "nll";

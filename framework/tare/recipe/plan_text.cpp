@@ -59,6 +59,8 @@ std::string advice_of(const MemoryPlan& phase) {
   } else {
     out << phase.categories.str() << '\n';
   }
+  if (phase.padding)
+    out << "  planned for a batch as long as its longest sample: " << phase.padding->str() << '\n';
   if (!phase.not_counted.empty())
     out << "  at least: without " << listed(phase.not_counted) << '\n';
   if (phase.at_most_bytes > phase.peak_bytes)
@@ -125,6 +127,9 @@ ordered_json to_json(const MemoryPlan& phase) {
   value["method"] = phase.method;
   if (!phase.reason.empty()) value["reason"] = phase.reason;
   if (!phase.not_counted.empty()) value["not_counted"] = phase.not_counted;
+  if (const auto& padding = phase.padding)
+    value["padding"] = {
+        {"shortest", padding->shortest}, {"longest", padding->longest}, {"share", padding->share}};
   return value;
 }
 

@@ -43,6 +43,7 @@ class Checker {
     check_optimizer_keys();
     check_data(recipe_.data, {"data"});
     check_overfit();
+    check_order();
     check_export();
     at({"clip"}, "clip", [&] { check_clip(recipe_.learner.clip); });
     check_callbacks(recipe_);
@@ -65,6 +66,16 @@ class Checker {
     if (recipe_.learner.sampling != "each")
       fail({"sampling"}, "contradicts overfit, whose batches are the same in each epoch", "each",
            recipe_.learner.sampling);
+    if (recipe_.learner.group_by_length)
+      fail({"group_by_length"}, "contradicts overfit, whose batches are the same in each epoch",
+           "false", "true");
+  }
+
+  void check_order() const {
+    if (recipe_.learner.group_by_length && !recipe_.learner.shuffle)
+      fail({"group_by_length"},
+           "chooses the order of the samples, and shuffle: false keeps that of the data",
+           "one of them", "true");
   }
 
   void check_saving() const {

@@ -133,8 +133,8 @@ void visit_fields(auto& visit, RecipeOptions& o) {
   visit("folder", o.folder);
   visit("batch", o.batch, config::at_least(1));
   visit.select(o.learner, {"micro_batch", "recompute", "offload", "precision", "step_in_backward",
-                           "frozen_weights", "kernels", "shuffle", "sampling", "drop_last",
-                           "stop_on_nan", "workers", "valid_every"});
+                           "frozen_weights", "kernels", "shuffle", "sampling", "group_by_length",
+                           "drop_last", "stop_on_nan", "workers", "valid_every"});
   visit("save_every", o.save_every, config::at_least(0));
   visit.select(o.learner, {"save_in_background"});
   visit("data", o.data);

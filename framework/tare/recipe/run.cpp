@@ -44,6 +44,7 @@
 #include "tare/recipe/worst_rows.h"
 #include "tare/runtime/device_name.h"
 #include "tare/train/interrupt.h"
+#include "tare/train/padding.h"
 
 namespace tare {
 namespace {
@@ -259,6 +260,8 @@ class Runner {
     print_.frozen(learner.freeze_to(phase.freeze_to));
     print_.data(data.named.description);
     LearnerOptions options = learner_options(recipe_, index, data.facts);
+    if (const auto padding = padding_of(data.named.splits.train, options))
+      print_.line(padding->str());
     if (is_auto(options.recompute)) {
       options.recompute = plan_.recompute(index, std::move(options.recompute));
       if (!is_auto(options.recompute)) print_.recompute(options.recompute);
@@ -393,9 +396,9 @@ class Runner {
     if (has_losses && has_numbers_of_rows(*data)) {
       EvaluatedPredictions both =
           learner.evaluate(split, {.losses = true, .first_micro_batch = first});
-      const auto worst = worst_rows_of(both.predictions, *data);
-      if (!worst.empty())
-        io::write_atomically(folder_ / report::kWorstRowsFile, report::csv_of(worst));
+      report_.worst_rows = worst_rows_of(both.predictions, *data);
+      if (!report_.worst_rows.empty())
+        io::write_atomically(folder_ / report::kWorstRowsFile, report::csv_of(report_.worst_rows));
       return both.figures;
     }
     if (labels.size() < 2 || labels.size() > kMostClasses) return learner.validate(split, first);

@@ -189,7 +189,7 @@ class JsonWriter {
   template <class T>
   static bool is_set(const T& value) {
     if constexpr (std::is_arithmetic_v<T>) return value != T{};
-    if constexpr (std::is_same_v<T, std::string>) return !value.empty();
+    if constexpr (requires { value.empty(); }) return !value.empty();
     return true;
   }
   template <class T>

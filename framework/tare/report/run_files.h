@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "tare/report/presence.h"
+#include "tare/report/worst_rows.h"
 
 namespace tare {
 
@@ -295,11 +296,13 @@ struct RunFigures {
   std::optional<SplitFigures> test{};   ///< of the test split
   std::optional<SplitFigures> valid{};  ///< of the validation split, where there is no test split
   std::optional<Classification> classification{};  ///< of that split, where it has labels
-  std::optional<ExportedBundle> exported{};        ///< unset: nothing exported
-  int64_t residual_bytes = 0;  ///< tracked after destroy minus before construction
-  int64_t process_bytes = 0;   ///< resident memory of the process at the end
-  double seconds = 0;          ///< wall time; of processes before a resume, that of their phases
-  TrackerFigures tracker{};    ///< the counts and tags of every allocation of the run
+  /// Holds rows of that split where it is a table with numbers as targets; highest loss first.
+  std::vector<report::WorstRow> worst_rows{};
+  std::optional<ExportedBundle> exported{};  ///< unset: nothing exported
+  int64_t residual_bytes = 0;                ///< tracked after destroy minus before construction
+  int64_t process_bytes = 0;                 ///< resident memory of the process at the end
+  double seconds = 0;        ///< wall time; of processes before a resume, that of their phases
+  TrackerFigures tracker{};  ///< the counts and tags of every allocation of the run
 };
 template <class Visit>
 void visit_fields(Visit& visit, RunFigures& run) {
@@ -315,6 +318,7 @@ void visit_fields(Visit& visit, RunFigures& run) {
   visit("test", run.test, Presence::where_set);
   visit("valid", run.valid, Presence::where_set);
   visit("classification", run.classification, Presence::where_set);
+  visit("worst_rows", run.worst_rows, Presence::where_set);
   visit("export", run.exported, Presence::where_set);
   visit("residual_bytes", run.residual_bytes);
   visit("process_bytes", run.process_bytes);

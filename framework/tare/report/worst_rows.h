@@ -1,4 +1,4 @@
-// The table worst_rows.csv of a run: the rows whose number the model predicts worst.
+// The rows of a table whose number the model predicts worst, in report.json and in worst_rows.csv.
 #pragma once
 
 #include <filesystem>
@@ -16,6 +16,13 @@ struct WorstRow {
   double target = 0, predicted = 0;  ///< in the unit of the target
   double loss = 0;                   ///< of this row alone
 };
+template <class Visit>
+void visit_fields(Visit& visit, WorstRow& row) {
+  visit("name", row.name);
+  visit("target", row.target);
+  visit("predicted", row.predicted);
+  visit("loss", row.loss);
+}
 
 /// Returns the rows as a CSV file, below a line of names. Numbers are written so that reading them
 /// gives the same bits.

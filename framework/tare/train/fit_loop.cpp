@@ -14,6 +14,7 @@
 #include "tare/memory/phase.h"
 #include "tare/train/interrupt.h"
 #include "tare/train/lent_weights.h"
+#include "tare/train/padding.h"
 
 namespace tare {
 namespace {
@@ -43,17 +44,6 @@ void apply_schedule(const FitPlan& plan, const FitSchedules& schedules,
 void scale_rates(std::vector<ParameterGroup>& groups, const FitContext& context) {
   if (context.rate_factor == 1) return;
   for (auto& group : groups) group.lr *= context.rate_factor;
-}
-
-LoaderOptions training_loader(const LearnerOptions& options, bool drop_last,
-                              SampleWeights weights) {
-  return {.batch = options.batch,
-          .shuffle = options.shuffle,
-          .weights = std::move(weights),
-          .drop_last = drop_last,
-          .workers = options.workers,
-          .seed = options.seed,
-          .training = true};
 }
 
 /// Whether an error of a card, or of a library that works on it, is the error or caused it.
@@ -106,7 +96,8 @@ FitLoop::FitLoop(LearnerState& state, LearnerView& learner, FitStart start, cons
       state_.device.is_cpu() && product_type(state_.precision) == c10::kBFloat16;
   feed_ = std::make_unique<Feed>(
       state_, state_.data.train,
-      training_loader(state_.options, state_.drops_last(), state_.sample_weights(call)));
+      training_loader(state_.options, state_.drops_last(),
+                      sample_weights(state_.options, state_.data.train, call)));
   restore(start.work.callbacks, callbacks_);
   context_.rate_factor = plan_.rate_factor;
   if (state_.options.save_in_background && start.saves) saves_.emplace(state_);
@@ -189,6 +180,7 @@ void FitLoop::train_epoch() {
   if (plan_.batch == 0) meter_.reset();
   c.texts.clear();
   c.row = EpochRow{.epoch = p.epochs_done + 1, .seconds = plan_.batch > 0 ? plan_.seconds : 0};
+  c.inside_seconds = plan_.batch > 0 ? plan_.inside_seconds : 0;
   c.epoch = plan_.epoch;
   p.model.train(true);
   inside_.reset();
@@ -304,7 +296,9 @@ bool FitLoop::validate() {
   }();
   c.row.valid_loss = result.loss;
   c.row.metrics = result.metrics;
-  c.row.seconds += seconds_since(started);
+  const double seconds = seconds_since(started);
+  c.row.seconds += seconds;
+  if (c.inside_epoch) c.inside_seconds += seconds;
   validation_counts_ = result.counted > 0;
   return true;
 }
@@ -471,6 +465,7 @@ FitPlan FitLoop::current_plan() const {
   now.loss_counted = meter_.counted();
   now.loss_samples = meter_.samples();
   now.seconds = context_.row.seconds;
+  now.inside_seconds = context_.inside_seconds;
   now.rate_factor = context_.rate_factor;
   if (training_since_ && !context_.inside_epoch)  // then the row has this time
     now.seconds +=

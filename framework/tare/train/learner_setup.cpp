@@ -5,6 +5,7 @@
 #include "tare/config/node.h"
 #include "tare/train/fit_loop.h"
 #include "tare/train/learner_state.h"
+#include "tare/train/padding.h"
 #include "tare/train/set_aside.h"
 
 namespace tare {
@@ -45,15 +46,14 @@ void check_step_in_backward(const LearnerOptions& options, const std::string& wh
         .about("clip", "none", clip_text(options.clip));
 }
 
-SampleWeights LearnerState::sample_weights(const std::string& call) const {
-  if (!options.sample_weights.empty()) {
-    if (options.sampling != "each")
-      throw ConfigError(call, "sample_weights", "and sampling both say how samples are drawn",
-                        "one of them", options.sampling);
-    check_weights(options.sample_weights, data.train->size(), call);
-    return std::make_shared<const std::vector<double>>(options.sample_weights);
-  }
-  return options.sampling == "balanced" ? balancing_weights(data.train, call) : nullptr;
+void LearnerState::check_group_by_length(const std::string& call) const {
+  if (!options.group_by_length) return;
+  if (!options.shuffle)
+    throw ConfigError(
+        call, "group_by_length",
+        "chooses the order of the samples, and shuffle = false keeps that of the data",
+        "one of them", "true");
+  (void)sample_lengths(*data.train, call);
 }
 
 void LearnerState::check_fit(const FitPlan& plan, const std::string& call) {
@@ -79,7 +79,8 @@ void LearnerState::check_fit(const FitPlan& plan, const std::string& call) {
                      "give LearnerOptions::task for such a model");
   }
   check_single_samples(call);
-  (void)sample_weights(call);
+  (void)sample_weights(options, data.train, call);
+  check_group_by_length(call);
 }
 
 void LearnerState::check_valid_every(const char* call) const {

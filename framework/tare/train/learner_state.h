@@ -303,10 +303,8 @@ struct LearnerState {
   [[nodiscard]] TrainState train_state() const;
   /// Returns what decides which samples the steps of a fit get that starts now.
   [[nodiscard]] SampleOrder sample_order();
-  /// Returns the weights by which the training split is sampled; null: every sample once. Throws
-  /// ConfigError, naming `call`, for weights that do not fit, and where there are no labels to
-  /// balance.
-  [[nodiscard]] SampleWeights sample_weights(const std::string& call) const;
+  /// Throws ConfigError, naming `call`, for group_by_length of data or options it does not fit.
+  void check_group_by_length(const std::string& call) const;
   /// Throws ConfigError, naming `call`, where a batch norm of the model would get one sample in
   /// training, and no setting allows to skip it.
   void check_single_samples(const std::string& call);

@@ -26,6 +26,7 @@ void visit_fields(config::Visitor& visit, LearnerOptions& o) {
   visit("workers", o.workers, config::between(0, 256));
   visit("shuffle", o.shuffle);
   visit("sampling", o.sampling, config::one_of({"each", "balanced"}));
+  visit("group_by_length", o.group_by_length);
   visit("valid_every", o.valid_every, config::at_least(0));
   visit("save_in_background", o.save_in_background);
   visit("drop_last", o.drop_last);

@@ -131,6 +131,10 @@ struct LearnerOptions {
   /// each | balanced. each: an epoch has every sample of the training split once. balanced: an
   /// epoch has as many samples, drawn so that every class comes equally often; needs class labels.
   std::string sampling = "each";
+  /// Whether batches are made of samples of similar length, so that little of them is padding, see
+  /// grouped_by_length(). Needs `shuffle`, and samples of different lengths. The order of the
+  /// validation stays that of its split.
+  bool group_by_length = false;
   /// Optimizer steps between two validations inside an epoch, counted over the fit; 0: none. Such a
   /// validation changes nothing of the training, and callbacks see it as that at the end of the
   /// epoch, which follows as always, unless nothing was trained since. Needs a validation split.

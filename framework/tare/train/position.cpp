@@ -70,7 +70,8 @@ SampleOrder LearnerState::sample_order() {
           .drop_last = drops_last(),
           .shuffle = options.shuffle,
           .seed = options.seed,
-          .sampling = sampling_text(options)};
+          .sampling = sampling_text(options),
+          .group_by_length = options.group_by_length};
 }
 
 std::vector<NamedTensor> LearnerState::saved_model() const {

@@ -224,7 +224,8 @@ SampleOrder order_from(const Reader& reader) {
           .drop_last = reader.flag("drop_last"),
           .shuffle = reader.flag("shuffle"),
           .seed = reader.seed("seed"),
-          .sampling = reader.has("sampling") ? reader.text("sampling") : "each"};  // older ones
+          .sampling = reader.has("sampling") ? reader.text("sampling") : "each",  // older ones
+          .group_by_length = reader.has("group_by_length") && reader.flag("group_by_length")};
 }
 
 json store_search(const LrFindResult& found, std::vector<NamedTensor>& tensors) {
@@ -294,6 +295,7 @@ FitPlan plan_from(const Stored& source) {
   if (reader.has("optimizers")) plan.optimizers = reader.texts("optimizers");
   if (reader.has("turns")) plan.turns = reader.texts("turns");
   if (reader.has("batches")) plan.batches = reader.count("batches");  // else the epochs are whole
+  if (reader.has("inside_seconds")) plan.inside_seconds = reader.real("inside_seconds");
   if (reader.has("most_seconds")) plan.most_seconds = reader.real("most_seconds");
   if (reader.has("schedules")) plan.schedules = options_from<HyperSchedules>(reader, "schedules");
   if (reader.has("search")) plan.search = options_from<LrFindOptions>(reader, "search");
@@ -388,6 +390,9 @@ void check_same_order(const SampleOrder& saved, const SampleOrder& now, const st
     refuse(flag("shuffle", saved.shuffle), flag("shuffle", now.shuffle));
   if (saved.sampling != now.sampling)
     refuse("sampling " + printable(saved.sampling), "sampling " + now.sampling);
+  if (saved.group_by_length != now.group_by_length)
+    refuse(flag("group_by_length", saved.group_by_length),
+           flag("group_by_length", now.group_by_length));
   if (saved.seed != now.seed) refuse("seed " + number(saved.seed), "seed " + number(now.seed));
 }
 
@@ -469,15 +474,20 @@ StoredState stored(const TrainState& state) {
              {"rows", store_rows(plan.rows, kFitRows, result.tensors)}};
     if (!plan.validations.empty())
       fit["validations"] = store_validations(plan.validations, kValidations, result.tensors);
+    if (plan.inside_seconds > 0) fit["inside_seconds"] = plan.inside_seconds;
     if (plan.batches > 0) fit["batches"] = plan.batches;
     if (plan.most_seconds > 0) fit["most_seconds"] = plan.most_seconds;
     if (plan.turn > 0) fit["turn"] = plan.turn;
     if (plan.overflows > 0) fit["overflows"] = plan.overflows;
     if (plan.rate_factor != 1) fit["rate_factor"] = plan.rate_factor;
     if (const auto& order = plan.order)
-      fit["order"] = {{"batch", order->batch},         {"samples", order->samples},
-                      {"drop_last", order->drop_last}, {"shuffle", order->shuffle},
-                      {"seed", order->seed},           {"sampling", order->sampling}};
+      fit["order"] = {{"batch", order->batch},
+                      {"samples", order->samples},
+                      {"drop_last", order->drop_last},
+                      {"shuffle", order->shuffle},
+                      {"seed", order->seed},
+                      {"sampling", order->sampling},
+                      {"group_by_length", order->group_by_length}};
     if (plan.optimizers) fit["optimizers"] = *plan.optimizers;
     if (plan.turns) fit["turns"] = *plan.turns;
     if (plan.schedules.any()) fit["schedules"] = config::to_yaml(config::to_node(plan.schedules));

@@ -25,6 +25,7 @@ struct SampleOrder {
   uint64_t seed = 0;       ///< of the order
   /// "each", "balanced", or "weights" with the hash of the weights, as SampleWeights are taken.
   std::string sampling = "each";
+  bool group_by_length = false;  ///< batches have samples of similar length
   bool operator==(const SampleOrder&) const = default;
   /// Returns the batches of an epoch, for a batch > 0; at least one, because a fit refuses less
   /// data than a batch.
@@ -60,6 +61,7 @@ struct FitPlan {
   int64_t loss_samples = 0;            ///< trained on in the epoch under way
   int64_t overflows = 0;               ///< steps skipped so far, see FitResult
   double seconds = 0;                  ///< spent on the epoch under way
+  double inside_seconds = 0;           ///< of them, on validations inside the epoch
   double rate_factor = 1;              ///< of callbacks, see FitContext::rate_factor; > 0
   std::optional<SampleOrder> order{};  ///< unset: a checkpoint of an older Tare does not store it
   /// Names of several optimizers, the first of which has `rates`; unset as `order`.

@@ -1,0 +1,89 @@
+// Texts of different length with every command that takes a recipe or a bundle of them.
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <fstream>
+
+#include "support/environment.h"
+#include "support/program.h"
+#include "support/temp_dir.h"
+
+namespace tare::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+class TextCommand : public ::testing::Test {
+ protected:
+  TextCommand() {
+    const fs::path recipe =
+        fs::path(std::getenv("TARE_SOURCE_DIR")) / "recipes/configs/text/reviews.yaml";
+    std::ifstream in(recipe);
+    std::ofstream(folder_ / "reviews.yaml") << in.rdbuf();
+  }
+  [[nodiscard]] ProgramResult tare(std::vector<std::string> words, bool small = false) const {
+    if (small)
+      for (const char* setting :
+           {"device=cpu", "data.count=120", "model.width=8", "phases=[{name: only, epochs: 1}]"})
+        words.emplace_back(setting);
+    return run_program("tare", words, folder_.path());
+  }
+  TempDir folder_;
+  ScopedVariable home_{"TARE_HOME", folder_.path().string() + "/home"};
+};
+
+TEST_F(TextCommand, ARecipeIsCheckedPlannedRunAndPredictsTexts) {
+  EXPECT_EQ(tare({"validate", "reviews.yaml"}, true).status, 0);
+  const auto check = tare({"data", "check", "reviews.yaml"}, true);
+  EXPECT_THAT(check.out, HasSubstr("120 generated texts, seed 0")) << check.err;
+  const auto plan = tare({"plan", "reviews.yaml"}, true);
+  EXPECT_THAT(plan.out, HasSubstr("planned for a batch as long as its longest sample")) << plan.err;
+  const auto run = tare({"run", "reviews.yaml"}, true);
+  EXPECT_EQ(run.status, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("of the batches is padding"));
+  std::ofstream(folder_ / "new.txt")
+      << "the soup was good.\nthe bed was not good. it was awful.\n";
+  const auto predicted = tare({"predict", "runs/reviews", "--text", "new.txt"});
+  EXPECT_EQ(predicted.status, 0) << predicted.err;
+  EXPECT_EQ(std::ranges::count(predicted.out, '\n'), 2) << predicted.out;
+  EXPECT_EQ(tare({"run", "reviews.yaml", "--resume"}, true).status, 2) << "it has ended";
+  const auto refused = tare({"validate", "reviews.yaml", "shuffle=false"});
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_THAT(refused.err, HasSubstr("group_by_length chooses the order of the samples"));
+}
+
+TEST_F(TextCommand, BatchesOfSimilarLengthAreSwept) {
+  std::ofstream(folder_ / "small.yaml")
+      << "name: small\nbatch: 8\ndevice: cpu\nmodel: {name: lstm, width: 8}\n"
+         "data: {name: generated_texts, count: 60, length: 40}\nphases: [{epochs: 1}]\n";
+  std::ofstream(folder_ / "sweep.yaml")
+      << "name: s\nrecipe: small.yaml\nmetric: {name: valid_loss, goal: minimize}\n"
+         "parameters: {group_by_length: [true, false]}\nresources: {jobs: 1}\n";
+  EXPECT_EQ(tare({"sweep", "plan", "sweep.yaml"}).status, 0);
+  const auto run = tare({"sweep", "run", "sweep.yaml"});
+  EXPECT_EQ(run.status, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("2 complete, 0 failed"));
+}
+
+TEST_F(TextCommand, GeneratedTextsAreFilesOfAFolder) {
+  const auto made = tare({"data", "make", "generated_texts", "--count", "30", "--out", "texts"});
+  EXPECT_EQ(made.status, 0) << made.err;
+  EXPECT_EQ(std::ranges::count(made.out, '\n'), 30);
+  EXPECT_TRUE(fs::exists(folder_ / "texts/mixed/29.txt"));
+  const auto run =
+      tare({"run", "reviews.yaml", "device=cpu", "model.width=8", "batch=4",
+            "data={name: text_folder, folder: texts}", "phases=[{name: only, epochs: 1}]"});
+  EXPECT_EQ(run.status, 0) << run.err;
+  const auto predicted = tare({"predict", "runs/reviews", "texts/good"});
+  EXPECT_EQ(std::ranges::count(predicted.out, '\n'), 10) << predicted.err;
+  for (const char* option : {"--png", "--style=written"}) {
+    const auto refused = tare({"data", "make", "generated_texts", option});
+    EXPECT_EQ(refused.status, 2);
+    EXPECT_THAT(refused.err, AllOf(HasSubstr(" is for generated_digits"), HasSubstr("omit it")));
+  }
+}
+
+}  // namespace
+}  // namespace tare::testing
