@@ -85,6 +85,7 @@ TEST_F(DrawnOnCard, GradientsAreOfWhatWasDrawn) {
     std::vector<int64_t> sizes;
     std::function<Tensor(const Tensor&)> compute;
   };
+  torch::manual_seed(1);
   nn::LSTM lstm(nn::LSTMOptions(8, 8).num_layers(2).dropout(0.5));
   const auto attention = [](const Tensor& x) {
     return at::scaled_dot_product_attention(x, x * 0.5, x + 1, {}, 0.5);
@@ -117,7 +118,6 @@ TEST_F(DrawnOnCard, GradientsAreOfWhatWasDrawn) {
   };
   for (const Layer& each : all) {
     SCOPED_TRACE(each.name);
-    torch::manual_seed(1);
     Tensor x = torch::randn(each.sizes, card());
     x = (x + 0.1 * x.sign()).requires_grad_();  // no step crosses 0, where slopes change
     const Tensor direction = torch::randn(each.sizes, card());
