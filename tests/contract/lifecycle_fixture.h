@@ -105,6 +105,15 @@ class LifecycleContract : public ::testing::Test {
   [[nodiscard]] int64_t allocated() const {
     return usage().allocated_bytes - start_.allocated_bytes;
   }
+  /// Expects that the device holds so many bytes more than at the start when its caches have been
+  /// given back, and no more pinned memory than at the start.
+  void expect_bytes(int64_t allocated_bytes, int64_t reserved_bytes) const {
+    backend_->reclaim();
+    const memory::Usage now = usage();
+    EXPECT_EQ(now.allocated_bytes - start_.allocated_bytes, allocated_bytes);
+    EXPECT_EQ(now.reserved_bytes - start_.reserved_bytes, reserved_bytes);
+    EXPECT_EQ(now.pinned_bytes, start_.pinned_bytes);
+  }
   static int64_t rounded(int64_t bytes) {
     return (bytes + Traits::kRounding - 1) / Traits::kRounding * Traits::kRounding;
   }

@@ -80,7 +80,8 @@ const std::unordered_set<std::string_view> kept = {"aten::empty",
                                                    "aten::_cudnn_init_dropout_state",
                                                    "aten::_efficientzerotensor",
                                                    "aten::_nested_tensor_from_tensor_list",
-                                                   "aten::_use_cudnn_ctc_loss"};
+                                                   "aten::_use_cudnn_ctc_loss",
+                                                   "aten::_use_miopen_ctc_loss"};
 /// Real kernels that take a size from what a kernel has written: not called; the results alone are
 /// allocated.
 const std::unordered_set<std::string_view> unreal = {
@@ -139,7 +140,9 @@ class Values final : public c10::OperatorKernel {
     TORCH_CHECK_NOT_IMPLEMENTED(look(arguments, call), "the CUDA stand-in cannot compute ",
                                 op.operator_name(), " of sparse, nested or quantized tensors");
     Stack real;
-    if (!unreal_) {
+    if (unreal_) {
+      refuse_other_devices(arguments, call.device);
+    } else {
       const auto before = keep(arguments);
       real = arguments;
       try {
@@ -218,6 +221,18 @@ class Values final : public c10::OperatorKernel {
     if (generator->device().is_cuda())
       call.random = {generator->current_seed(), generator->get_offset()};
     return plain;
+  }
+
+  /// Checks what the real kernel, which is not called, would check.
+  static void refuse_other_devices(const Stack& arguments, c10::Device device) {
+    for (const IValue& v : arguments)
+      map_tensors(v, [&](const Tensor& t) {
+        TORCH_CHECK(!t.defined() || t.device() == device,
+                    "Expected all tensors to be on the same device, but found at least two "
+                    "devices, ",
+                    device, " and ", t.defined() ? t.device() : device, "!");
+        return t;
+      });
   }
 
   Stack compute(const c10::OperatorHandle& op, const Stack& arguments, Call& call) const {

@@ -18,6 +18,7 @@
 #include "tare/trace/not_plannable.h"
 #include "tare/trace/target.h"
 #include "tare/trace/trace.h"
+#include "trace/on_card.h"
 #include "trace/operator_cases.h"
 
 namespace tare::plan {
@@ -124,13 +125,6 @@ void expect_at_most_as_planned(const std::function<void()>& work) {
   EXPECT_LE(sum_of(real_sizes(work)), sum_of(planned_sizes(planned)));
 }
 
-template <class Base>
-class OnCard : public Base {
- protected:
-  void SetUp() override {
-    if (const auto reason = memory::CudaTraits::prepare(); !reason.empty()) GTEST_SKIP() << reason;
-  }
-};
 using EmbeddingsOnCard = OnCard<::testing::Test>;
 using BatchNormsOnCard = OnCard<::testing::Test>;
 using GroupNormsOnCard = OnCard<::testing::Test>;

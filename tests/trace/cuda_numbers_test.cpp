@@ -12,6 +12,7 @@
 #include "contract/traits.h"
 #include "tare/base/immortal.h"
 #include "tare/memory/backend.h"
+#include "trace/on_card.h"
 #include "trace/operator_cases.h"
 
 namespace tare::plan {
@@ -112,13 +113,6 @@ class Numbers {
   std::vector<Tensor> leaves_{};
 };
 
-template <class Base>
-class OnCard : public Base {
- protected:
-  void SetUp() override {
-    if (const auto reason = memory::CudaTraits::prepare(); !reason.empty()) GTEST_SKIP() << reason;
-  }
-};
 using NumbersOnCard = OnCard<::testing::TestWithParam<Case>>;
 
 /// Whether operators of the case draw inside, where each device has a generator of its own.
@@ -128,18 +122,31 @@ bool draws_inside(const std::string& name) {
       [&](const char* part) { return name.find(part) != std::string::npos; });
 }
 
-TEST_P(NumbersOnCard, AreTheHosts) {
-  if (draws_inside(GetParam().name)) return;
-  const Numbers host(GetParam().work, c10::kCPU);
-  const Numbers card(GetParam().work, memory::CudaTraits::device());
-  ASSERT_EQ(host.all.size(), card.all.size());
+void expect_same(const Numbers& card, const Numbers& expected) {
+  ASSERT_EQ(expected.all.size(), card.all.size());
   constexpr double kRounding = 1e-4;  // sums of at most some hundred float32 in another order
-  for (size_t i = 0; i < host.all.size(); ++i) {
-    const auto& [name, expected] = host.all[i];
+  for (size_t i = 0; i < expected.all.size(); ++i) {
+    const auto& [name, numbers] = expected.all[i];
     EXPECT_EQ(name, card.all[i].first);
-    EXPECT_TRUE(torch::allclose(card.all[i].second, expected, kRounding, kRounding, true))
+    EXPECT_TRUE(torch::allclose(card.all[i].second, numbers, kRounding, kRounding, true))
         << name << ", call " << i;
   }
+}
+
+/// The gradients, by their sizes.
+std::vector<std::vector<int64_t>> gradient_sizes(const Numbers& numbers) {
+  std::vector<std::vector<int64_t>> sizes;
+  for (const auto& [name, tensor] : numbers.all)
+    if (name == "a gradient") sizes.push_back(tensor.sizes().vec());
+  return sizes;
+}
+
+TEST_P(NumbersOnCard, AreTheHosts) {
+  const Numbers host(GetParam().work, c10::kCPU);
+  const Numbers card(GetParam().work, memory::CudaTraits::device());
+  if (!draws_inside(GetParam().name)) return expect_same(card, host);
+  expect_same(Numbers(GetParam().work, memory::CudaTraits::device()), card);
+  EXPECT_EQ(gradient_sizes(card), gradient_sizes(host));
 }
 
 INSTANTIATE_TEST_SUITE_P(All, NumbersOnCard, ::testing::ValuesIn(all_cases()),
@@ -185,6 +192,8 @@ TEST_F(StandIn, RefusesByNameWhatItCannotCompute) {
                                      "aten::_thnn_fused_lstm_cell_backward_impl",
                                      "aten::_use_cudnn_ctc_loss",
                                      "aten::_use_cudnn_ctc_loss.Tensor",
+                                     "aten::_use_miopen_ctc_loss",
+                                     "aten::_use_miopen_ctc_loss.Tensor",
                                      "aten::conv_depthwise3d",
                                      "aten::cudnn_batch_norm",
                                      "aten::cudnn_batch_norm_backward",
@@ -207,6 +216,18 @@ TEST_F(StandIn, RefusesByNameWhatItCannotCompute) {
     }
   }
   EXPECT_GT(others, 69);
+}
+
+TEST_F(StandIn, RefusesCudnnsCtcByName) {
+  const Tensor x = torch::rand({8, 2, 5}, memory::CudaTraits::device()).log_softmax(2);
+  const Tensor targets = torch::tensor({1, 2, 1, 3, 3}, torch::kInt);
+  try {
+    (void)at::ctc_loss(x, targets, {8, 8}, {2, 3});
+    FAIL() << "cuDNN takes whole numbers of 32 bits on the host";
+  } catch (const c10::NotImplementedError& error) {
+    EXPECT_THAT(error.what_without_backtrace(),
+                ::testing::HasSubstr("the CUDA stand-in cannot compute aten::_cudnn_ctc_loss"));
+  }
 }
 
 TEST_F(StandIn, RefusesSparseTensors) {

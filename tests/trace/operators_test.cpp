@@ -2,8 +2,11 @@
 // knows which of its operators have been compared so.
 #include <gmock/gmock.h>
 
+#include <cstdlib>
+#include <filesystem>
 #include <set>
 
+#include "tare/base/io.h"
 #include "tare/trace/verified_operators.h"
 #include "trace/operator_cases.h"
 #include "trace/support.h"
@@ -25,6 +28,13 @@ TEST_P(Operators, AllocateAsPlanned) {
 
 INSTANTIATE_TEST_SUITE_P(All, Operators, ::testing::ValuesIn(all_cases()),
                          [](const auto& test) { return test.param.name; });
+
+TEST(OperatorCases, AreAsManyAsThePageOfPlansSays) {
+  std::string count = std::to_string(all_cases().size());
+  count.insert(count.size() - 3, ",");
+  const std::filesystem::path page = std::getenv("TARE_SOURCE_DIR");
+  EXPECT_THAT(io::read_text(page / "docs/planning.md"), ::testing::HasSubstr(count + " cases"));
+}
 
 TEST(Verified, AreTheOperatorsThatAreComparedHere) {
   std::set<std::string> called;
