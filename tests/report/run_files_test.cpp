@@ -146,8 +146,13 @@ TEST(RunFiles, ListEveryMember) {
     EXPECT_EQ(listed<TrackerFigures>(), 3U);
   }
   {
-    [[maybe_unused]] const auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q] = RunFigures{};
-    EXPECT_EQ(listed<RunFigures>(), 17U);
+    [[maybe_unused]] const auto& [a, b, c, d] = report::WorstRow{};
+    EXPECT_EQ(listed<report::WorstRow>(), 4U);
+  }
+  {
+    [[maybe_unused]] const auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r] =
+        RunFigures{};
+    EXPECT_EQ(listed<RunFigures>(), 18U);
   }
 }
 
@@ -214,7 +219,7 @@ TEST(RunFiles, KeepNamesAndOrderOfTheirKeys) {
   const auto json = ordered_json::parse(to_json(filled()));
   EXPECT_EQ(keys(json),
             "name data device reason phases machine resumed_from resumes generated test valid "
-            "classification export residual_bytes process_bytes seconds tracker ");
+            "classification worst_rows export residual_bytes process_bytes seconds tracker ");
   EXPECT_EQ(keys(json["phases"][0]),
             "name epochs validations seconds samples_per_s consumed_bytes data_bytes peak_bytes "
             "micro_batch overflows restored_epoch restored_step reclaimed_bytes residual_bytes "
@@ -233,6 +238,7 @@ TEST(RunFiles, KeepNamesAndOrderOfTheirKeys) {
   EXPECT_EQ(keys(json["machine"]), "tare libtorch processor threads memory_bytes device ");
   EXPECT_EQ(keys(json["test"]), "loss metrics ");
   EXPECT_EQ(keys(json["classification"]), "labels counts worst ");
+  EXPECT_EQ(keys(json["worst_rows"][0]), "name target predicted loss ");
   EXPECT_EQ(keys(json["classification"]["worst"][0]),
             "index label predicted probability loss name picture ");
   EXPECT_EQ(keys(json["export"]), "path bytes ");
@@ -333,7 +339,8 @@ TEST(RunFiles, NameEveryKeyThatIsMissing) {
        {"data_bytes", "micro_batch", "overflows", "restored_epoch", "leaks", "validations",
         "fragmented_bytes", "allocator_retries", "planned_peak_bytes"})
     EXPECT_EQ(without("/phases/1", key), "accepted") << key;
-  for (const char* key : {"machine", "tracker", "test", "valid", "classification", "export"})
+  for (const char* key :
+       {"machine", "tracker", "test", "valid", "classification", "worst_rows", "export"})
     EXPECT_EQ(without("", key), "accepted") << key;
 }
 

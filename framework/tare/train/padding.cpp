@@ -52,7 +52,7 @@ std::optional<Padding> padding_of(const DatasetPtr& train, const LearnerOptions&
   }
   if (padding.shortest == padding.longest) return std::nullopt;
   const bool drop_last = options.drop_last.value_or(false) && options.batch <= train->size();
-  const SampleWeights weights = sample_weights(options, train, "padding");
+  const SampleWeights weights = sample_weights(options, train, "plan");
   padding.share = Loader(train, training_loader(options, drop_last, weights)).padding_share();
   return padding;
 }
