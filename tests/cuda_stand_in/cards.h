@@ -12,7 +12,9 @@
 //   a card with less than that free refuses the context
 // - STAND_IN_DRIVER: the CUDA version of the driver, such as 12020 (that of the runtime)
 // - STAND_IN_SHARED: a file in which processes share what they hold (each is alone)
-// - STAND_IN_LAG: how often an event is asked for before it is through (0)
+// - STAND_IN_LAG: how often an event is asked for before it is through (0); where it is set, copies
+//   on streams beside the default one are as late as may be, done when something waits for them,
+//   and copy NaN where they might come before what the default stream was given
 // - STAND_IN_REFUSE: the number, from 1, of the allocation of device memory that is refused once
 // - STAND_IN_LOSE: each card is lost after so many kernels that a process has launched on it, one
 //   number or one for each (0: never); with STAND_IN_SHARED it is lost for all processes

@@ -1,7 +1,7 @@
 // Stands in for the CUDA runtime where there is no GPU. Device memory is memory of the host that is
-// zero until it is written. A launched kernel does nothing. Copies and fills are done at once, so
-// streams are always through. What LibTorch's caching allocators decide depends on these calls
-// alone. cards.h lists the settings.
+// zero until it is written. A launched kernel does nothing. Copies and fills are done at once, or
+// late on streams beside the default one (streams.h). What LibTorch's caching allocators decide
+// depends on these calls alone. cards.h lists the settings.
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
 
@@ -15,6 +15,7 @@
 #include "cards.h"
 #include "exported.h"
 #include "memory.h"
+#include "streams.h"
 
 using namespace stand_in;
 
@@ -27,11 +28,13 @@ cudaError_t make(cudaStream_t* result) {
   return cudaSuccess;
 }
 
-/// An event is through when somebody has waited for the device, or at its STAND_IN_LAG-th question.
+/// An event is through when what is before it is done and somebody has waited for the device, or at
+/// its STAND_IN_LAG-th question.
 struct Event {
   double ms = 0;
   int asked = 0;
   unsigned waits = 0;
+  Place place{};  // on the stream that it was recorded on
 };
 std::atomic<unsigned> waits{1}, blocking_copies{0};
 Event& of(cudaEvent_t event) { return *reinterpret_cast<Event*>(event); }
@@ -39,16 +42,43 @@ cudaError_t make(cudaEvent_t* result) {
   *result = reinterpret_cast<cudaEvent_t>(new Event);
   return cudaSuccess;
 }
-cudaError_t record(cudaEvent_t event) {
+cudaError_t record(cudaEvent_t event, cudaStream_t stream) {
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC, &now);
   of(event) = {1e3 * static_cast<double>(now.tv_sec) + 1e-6 * static_cast<double>(now.tv_nsec), 0,
-               waits};
+               waits, place_on(stream)};
   return cudaSuccess;
 }
 cudaError_t wait() {
   ++waits;
   return with_context();
+}
+
+/// Frees memory when all that was queued is done, as the runtime does.
+cudaError_t release_behind_all(void* memory, Kind kind) {
+  wait_for_all();
+  return release(memory, kind);
+}
+
+/// Counts a copy of memory of the host that is not pinned: it goes through a buffer of the
+/// driver's, and is done when the call returns.
+bool is_blocking(const void* to, const void* from, cudaStream_t stream) {
+  if (block_at(to) && block_at(from)) return false;
+  ++blocking_copies;
+  wait_for(place_on(stream));
+  return true;
+}
+
+/// Queues a copy. One that might come before what it copies is there copies NaN.
+cudaError_t copy_on(cudaStream_t stream, void* to, const void* from, size_t bytes) {
+  if (is_early(stream)) return queue(stream, [=] { return fill(to, 0xff, bytes); });
+  return queue(stream, [=] { return copy(to, from, bytes); });
+}
+
+/// The stream of the kernel that the calling thread is about to launch.
+cudaStream_t& stream_of_launch() {
+  thread_local cudaStream_t stream = nullptr;
+  return stream;
 }
 
 /// The CUDA version of the driver.
@@ -261,21 +291,23 @@ EXPORTED const char* cudaGetErrorName(cudaError_t error) { return text(error); }
 EXPORTED cudaError_t cudaMalloc(void** memory, size_t bytes) {
   return allocate(memory, bytes, Kind::device);
 }
-EXPORTED cudaError_t cudaFree(void* memory) { return release(memory, Kind::device); }
+EXPORTED cudaError_t cudaFree(void* memory) { return release_behind_all(memory, Kind::device); }
 EXPORTED cudaError_t cudaMallocAsync(void** memory, size_t bytes, cudaStream_t) {
   return allocate(memory, bytes, Kind::device);
 }
 EXPORTED cudaError_t cudaFreeAsync(void* memory, cudaStream_t) {
-  return release(memory, Kind::device);
+  return release_behind_all(memory, Kind::device);
 }
 EXPORTED cudaError_t cudaHostAlloc(void** memory, size_t bytes, unsigned) {
   return allocate(memory, bytes, Kind::pinned);
 }
-EXPORTED cudaError_t cudaFreeHost(void* memory) { return release(memory, Kind::pinned); }
+EXPORTED cudaError_t cudaFreeHost(void* memory) { return release_behind_all(memory, Kind::pinned); }
 EXPORTED cudaError_t cudaHostRegister(void* memory, size_t bytes, unsigned) {
   return pin(memory, bytes);
 }
-EXPORTED cudaError_t cudaHostUnregister(void* memory) { return release(memory, Kind::registered); }
+EXPORTED cudaError_t cudaHostUnregister(void* memory) {
+  return release_behind_all(memory, Kind::registered);
+}
 EXPORTED cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
   if (const cudaError_t error = with_context()) return error;
   *total = card(current_device()).bytes;
@@ -300,31 +332,36 @@ EXPORTED cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMe
   return copy(to, from, bytes);
 }
 EXPORTED cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind,
-                                     cudaStream_t) {
-  if (!block_at(to) || !block_at(from)) ++blocking_copies;  // through a buffer of the driver's
-  return copy(to, from, bytes);
+                                     cudaStream_t stream) {
+  if (is_blocking(to, from, stream)) return copy(to, from, bytes);
+  return copy_on(stream, to, from, bytes);
 }
 /// How often this process has waited for a card, and how many copies the processor took part in:
 /// those of memory of the host that is not pinned.
 EXPORTED unsigned stand_in_waits() { return waits - 1; }
 EXPORTED unsigned stand_in_blocking_copies() { return blocking_copies; }
 EXPORTED cudaError_t cudaMemcpyPeerAsync(void* to, int, const void* from, int, size_t bytes,
-                                         cudaStream_t) {
-  return copy(to, from, bytes);
+                                         cudaStream_t stream) {
+  return copy_on(stream, to, from, bytes);
 }
 EXPORTED cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from,
                                        size_t from_pitch, size_t width, size_t height,
-                                       cudaMemcpyKind, cudaStream_t) {
-  for (size_t row = 0; row < height; ++row)
-    std::memmove(static_cast<char*>(to) + row * to_pitch,
-                 static_cast<const char*>(from) + row * from_pitch, width);
-  return cudaSuccess;
+                                       cudaMemcpyKind, cudaStream_t stream) {
+  const auto rows = [=] {
+    for (size_t row = 0; row < height; ++row) {
+      if (const cudaError_t error = copy(static_cast<char*>(to) + row * to_pitch,
+                                         static_cast<const char*>(from) + row * from_pitch, width))
+        return error;
+    }
+    return cudaSuccess;
+  };
+  return is_blocking(to, from, stream) ? rows() : queue(stream, rows);
 }
 EXPORTED cudaError_t cudaMemset(void* memory, int value, size_t bytes) {
   return fill(memory, value, bytes);
 }
-EXPORTED cudaError_t cudaMemsetAsync(void* memory, int value, size_t bytes, cudaStream_t) {
-  return fill(memory, value, bytes);
+EXPORTED cudaError_t cudaMemsetAsync(void* memory, int value, size_t bytes, cudaStream_t stream) {
+  return queue(stream, [=] { return fill(memory, value, bytes); });
 }
 
 // ---- streams and events
@@ -334,11 +371,26 @@ EXPORTED cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned
   return make(stream);
 }
 EXPORTED cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  wait_for(place_on(stream));
   delete reinterpret_cast<char*>(stream);
   return cudaSuccess;
 }
-EXPORTED cudaError_t cudaStreamSynchronize(cudaStream_t) { return wait(); }
-EXPORTED cudaError_t cudaDeviceSynchronize() { return wait(); }
+EXPORTED cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  wait_for(place_on(stream));
+  return wait();
+}
+EXPORTED cudaError_t cudaStreamQuery(cudaStream_t stream) {
+  wait_for(place_on(stream));
+  return cudaSuccess;
+}
+EXPORTED cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+  wait_on(stream, of(event).place);
+  return cudaSuccess;
+}
+EXPORTED cudaError_t cudaDeviceSynchronize() {
+  wait_for_all();
+  return wait();
+}
 EXPORTED cudaError_t cudaStreamIsCapturing(cudaStream_t, cudaStreamCaptureStatus* status) {
   *status = cudaStreamCaptureStatusNone;
   return cudaSuccess;
@@ -356,6 +408,7 @@ EXPORTED cudaError_t cudaStreamBeginCapture(cudaStream_t, cudaStreamCaptureMode)
 }
 EXPORTED cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t call,
                                            void* data, unsigned) {
+  wait_for(place_on(stream));
   call(stream, cudaSuccess, data);
   return cudaSuccess;
 }
@@ -366,14 +419,20 @@ EXPORTED cudaError_t cudaEventDestroy(cudaEvent_t event) {
   return cudaSuccess;
 }
 EXPORTED cudaError_t cudaEventQuery(cudaEvent_t event) {
-  static const auto lag = static_cast<int>(setting("STAND_IN_LAG", 0));
-  if (of(event).waits != waits || of(event).asked++ >= lag) return cudaSuccess;
-  return fail(cudaErrorNotReady);
+  const bool is_through = of(event).waits != waits && is_done(of(event).place);
+  if (!is_through && of(event).asked++ < lag()) return fail(cudaErrorNotReady);
+  wait_for(of(event).place);
+  return cudaSuccess;
 }
-EXPORTED cudaError_t cudaEventSynchronize(cudaEvent_t) { return wait(); }
-EXPORTED cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t) { return record(event); }
-EXPORTED cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t, unsigned) {
-  return record(event);
+EXPORTED cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  wait_for(of(event).place);
+  return wait();
+}
+EXPORTED cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  return record(event, stream);
+}
+EXPORTED cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned) {
+  return record(event, stream);
 }
 EXPORTED cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end) {
   *milliseconds = static_cast<float>(of(end).ms - of(start).ms);
@@ -390,16 +449,22 @@ EXPORTED cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* function)
   *kernel = reinterpret_cast<cudaKernel_t>(const_cast<void*>(function));
   return cudaSuccess;
 }
-EXPORTED cudaError_t __cudaLaunchKernel(cudaKernel_t, dim3, dim3, void**, size_t, cudaStream_t) {
+EXPORTED cudaError_t __cudaLaunchKernel(cudaKernel_t, dim3, dim3, void**, size_t,
+                                        cudaStream_t stream) {
+  note_launch(stream);
   if (!has_kernels(card(current_device()))) return fail(cudaErrorNoKernelImageForDevice);
   count_launch(current_device());
   return with_context();
+}
+EXPORTED unsigned __cudaPushCallConfiguration(dim3, dim3, size_t, cudaStream_t stream) {
+  stream_of_launch() = stream;
+  return 0;
 }
 EXPORTED cudaError_t __cudaPopCallConfiguration(dim3* grid, dim3* block, size_t* shared,
                                                 void* stream) {
   *grid = *block = dim3{1, 1, 1};
   *shared = 0;
-  *static_cast<cudaStream_t*>(stream) = nullptr;
+  *static_cast<cudaStream_t*>(stream) = stream_of_launch();
   return cudaSuccess;
 }
 EXPORTED cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void*) {

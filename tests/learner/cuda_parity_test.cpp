@@ -94,6 +94,11 @@ TEST_P(CardParity, OfMicroBatchesAndWhatIsComputedAgain) {
   expect_parity("recomputed and offloaded", !is_recurrent());
 }
 
+TEST_P(CardParity, OfBatchesThatAreCopiedAhead) {
+  options_.workers = 2;
+  expect_parity("with threads of the loader", !is_recurrent());
+}
+
 TEST_P(CardParity, OfPredictionsFromABundle) {
   Learner made = learner(Traits::device().str());
   made.fit(1);

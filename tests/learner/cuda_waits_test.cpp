@@ -3,24 +3,28 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 
 #include "contract/traits.h"
 #include "learner/fixture.h"
 #include "tare/callback/averaged_weights.h"
 #include "tare/callback/gradient_norm.h"
 #include "tare/callback/jsonl_log.h"
+#include "tare/callback/mixing.h"
 #include "tare/callback/tensorboard.h"
 #include "tare/memory/backend.h"
 #include "tare/metric/metric.h"
 #include "tare/model/registry.h"
+#include "tare/optim/optimizer.h"
 
 namespace tare::testing {
 namespace {
 
-/// Finds a count of the stand-in; null on a real card.
-unsigned (*count_of(const char* name))() {
+/// Finds a function of the stand-in; null on a real card, which has no counts.
+template <class Function>
+Function* function_of(const char* name) {
   void* const library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
-  return library ? reinterpret_cast<unsigned (*)()>(dlsym(library, name)) : nullptr;
+  return library ? reinterpret_cast<Function*>(dlsym(library, name)) : nullptr;
 }
 
 struct Counts {
@@ -32,8 +36,8 @@ class CudaWaits : public ::testing::Test {
  protected:
   void SetUp() override {
     if (const auto reason = memory::CudaTraits::prepare(); !reason.empty()) GTEST_SKIP() << reason;
-    waits_ = count_of("stand_in_waits");
-    copies_ = count_of("stand_in_blocking_copies");
+    waits_ = function_of<unsigned()>("stand_in_waits");
+    copies_ = function_of<unsigned()>("stand_in_blocking_copies");
     if (!waits_ || !copies_) GTEST_SKIP() << "a card does not count them";
     options_ = quiet(folder_);
     options_.device = "cuda:0";
@@ -58,12 +62,34 @@ class CudaWaits : public ::testing::Test {
     learner.fit(1);
     return {waits_() - before.waits, copies_() - before.copies};
   }
+  /// Expects that ten more steps of a fit neither wait nor copy through the processor.
+  void expect_none(const std::string& name, const std::string& what) {
+    const Counts few = counts(name, 4), many = counts(name, 14);
+    EXPECT_EQ(many.waits, few.waits) << name << ' ' << what;
+    EXPECT_EQ(many.copies, few.copies) << name << ' ' << what;
+  }
 
   unsigned (*waits_)() = nullptr;
   unsigned (*copies_)() = nullptr;
   LearnerOptions options_;
   TempDir folder_;
 };
+
+// LibTorch copies parts of a matrix so.
+TEST_F(CudaWaits, CountCopiesOfRowsToo) {
+  auto* const copy_rows =
+      function_of<int(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width,
+                      size_t height, int kind, void* stream)>("cudaMemcpy2DAsync");
+  const std::array<char, 6> from{1, 2, 3, 4, 5, 6};
+  std::array<char, 4> to{};
+  const unsigned before = copies_();
+  EXPECT_EQ(copy_rows(to.data(), 2, from.data(), 3, 2, 2, /*kind=*/4, nullptr), 0);
+  EXPECT_EQ(to, (std::array<char, 4>{1, 2, 4, 5}));
+  EXPECT_EQ(copies_(), before + 1);
+  const auto pinned = torch::zeros({2, 3}, torch::TensorOptions().pinned_memory(true));
+  EXPECT_EQ(copy_rows(pinned.data_ptr(), 8, pinned.data_ptr(), 8, 8, 1, /*kind=*/4, nullptr), 0);
+  EXPECT_EQ(copies_(), before + 1);
+}
 
 // Both fits wait once an epoch for as much, such as for the losses of the log.
 TEST_F(CudaWaits, ASteadyStepHasNone) {
@@ -72,9 +98,70 @@ TEST_F(CudaWaits, ASteadyStepHasNone) {
       for (const int64_t workers : {0, 2}) {
         options_.precision = precision;
         options_.workers = workers;
-        EXPECT_EQ(counts(name, 4), counts(name, 14))
-            << name << ' ' << precision << " with " << workers << " threads of the loader";
+        expect_none(name, std::string(precision) + " with " + std::to_string(workers) +
+                              " threads of the loader");
       }
+}
+
+TEST_F(CudaWaits, AStepOfAnyOptimizerHasNone) {
+  for (const auto& kind : optimizer_kinds()) {
+    options_.optimizer = {.kind = kind};
+    for (const char* precision : {"fp32", "bf16-true"}) {
+      options_.precision = precision;
+      expect_none("mlp", kind + " in " + precision);
+    }
+  }
+}
+
+TEST_F(CudaWaits, AStepWithClippedGradientsHasNone) {
+  options_.clip = {.norm = 1};
+  expect_none("resnet9", "with clipped norms");
+  options_.clip = {.value = 1};
+  expect_none("resnet9", "with clipped values");
+}
+
+// What counts in a part of a batch is known from the labels on the host.
+TEST_F(CudaWaits, AStepWithWeightsOfClassesHasNone) {
+  options_.loss = {
+      "cross_entropy",
+      CrossEntropyOptions{.label_smoothing = 0.1, .class_weights = std::vector<double>(10, 2)}};
+  for (const int64_t workers : {0, 2})
+    for (const std::optional<int64_t> part : {std::optional<int64_t>(), {4}}) {
+      options_.workers = workers;
+      options_.micro_batch = part;
+      expect_none("resnet9", "with weights of the classes");
+    }
+}
+
+TEST_F(CudaWaits, AStepThatNeedsLessHasNone) {
+  for (const int64_t workers : {0, 2}) {
+    options_.workers = workers;
+    options_.micro_batch = 4;
+    for (const char* name : {"mlp", "resnet9", "gpt"}) expect_none(name, "in micro-batches");
+    options_.micro_batch = {};
+    for (const char* name : {"resnet9", "gpt"}) {
+      options_.recompute = {"all"};
+      expect_none(name, "recomputed");
+      options_.offload = {"all"};
+      expect_none(name, "recomputed and offloaded");
+      options_.recompute = {};
+      expect_none(name, "offloaded");
+      options_.offload = {};
+      options_.step_in_backward = true;
+      expect_none(name, "with steps in the backward");
+      options_.step_in_backward = false;
+    }
+  }
+}
+
+TEST_F(CudaWaits, AStepOfMixedBatchesHasNone) {
+  for (const bool of_boxes : {false, true})
+    for (const int64_t workers : {0, 2}) {
+      options_.workers = workers;
+      options_.callbacks = {of_boxes ? CallbackPtr(std::make_shared<Cutmix>(MixingOptions{}, 10))
+                                     : std::make_shared<Mixup>(MixingOptions{}, 10)};
+      expect_none("resnet9", options_.callbacks.front()->name());
+    }
 }
 
 // States stay on the card until a value is asked for, once in a validation.

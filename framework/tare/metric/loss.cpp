@@ -24,6 +24,7 @@
 #include "tare/base/error.h"
 #include "tare/config/node.h"
 #include "tare/config/scalar.h"
+#include "tare/memory/pinned_copy.h"
 #include "tare/metric/check.h"
 #include "tare/metric/stored_text.h"
 
@@ -105,11 +106,10 @@ Tensor bce_with_logits(const BceOptions& options, const Tensor& output, const Te
 /// that a loss owns no tensor; the numbers are copied without waiting for the device.
 Tensor weights_like(const std::vector<double>& numbers, const Tensor& output) {
   const auto classes = static_cast<int64_t>(numbers.size());
-  const Tensor weights = at::empty({classes}, output.options());
-  if (!weights.is_meta())
-    weights.copy_(at::from_blob(const_cast<double*>(numbers.data()), {classes}, at::kDouble),
-                  /*non_blocking=*/true);
-  return weights;
+  if (output.is_meta()) return at::empty({classes}, output.options());
+  const Tensor host = at::from_blob(const_cast<double*>(numbers.data()), {classes}, at::kDouble);
+  if (output.is_cpu()) return at::empty({classes}, output.options()).copy_(host);
+  return memory::pinned_copy(host.to(output.scalar_type()), output.device());
 }
 
 Tensor cross_entropy(const CrossEntropyOptions& options, const Tensor& output, const Tensor& target,

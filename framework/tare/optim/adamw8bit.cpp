@@ -12,7 +12,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <vector>
 
+#include "tare/memory/pinned_copy.h"
 #include "tare/optim/adam.h"
 
 namespace tare {
@@ -28,7 +30,9 @@ void visit_fields(auto& visit, AdamW8BitOptions& o) {
   visit("min_elements", o.min_elements, config::at_least(0));
 }
 
-/// Holds the 256 numbers in [-1, 1] that a code may stand for, ascending, and between each two the
+constexpr int64_t kCodes = 256;
+
+/// Holds the numbers in [-1, 1] that a code may stand for, ascending, and between each two the
 /// number from which on the upper one is nearer.
 struct CodeBook {
   explicit CodeBook(bool is_signed) {
@@ -56,8 +60,8 @@ struct CodeBook {
     return static_cast<uint8_t>(below);
   }
 
-  std::array<float, 256> values{};
-  std::array<float, 255> middles{};
+  std::array<float, kCodes> values{};
+  std::array<float, kCodes - 1> middles{};
 };
 
 const CodeBook& means() {
@@ -115,21 +119,30 @@ void walk_block(const Numbers& n, Scalar* p, const Scalar* g, uint8_t* mean_code
   }
 }
 
-/// Returns the numbers of a code book as a tensor on the device; nothing waits.
-template <size_t kCount>
-Tensor on_device(const std::array<float, kCount>& numbers, c10::Device device) {
-  auto* data = const_cast<float*>(numbers.data());  // NOLINT: it is read only
-  const Tensor host = at::from_blob(data, {static_cast<int64_t>(kCount)}, at::kFloat);
-  return host.to(device, at::kFloat, /*non_blocking=*/true, /*copy=*/true);
+/// Returns the numbers of both code books, one behind the other.
+const std::vector<float>& all_numbers() {
+  static const std::vector<float> numbers = [] {
+    std::vector<float> all;
+    for (const CodeBook* const book : {&means(), &squares()}) {
+      all.insert(all.end(), book->values.begin(), book->values.end());
+      all.insert(all.end(), book->middles.begin(), book->middles.end());
+    }
+    return all;
+  }();
+  return numbers;
 }
 
-/// The code books on the device of a step with tensors.
+/// The code books on the device of a step with tensors; nothing waits for their copy.
 struct Books {
-  explicit Books(c10::Device device)
-      : mean_values(on_device(means().values, device)),
-        mean_middles(on_device(means().middles, device)),
-        square_values(on_device(squares().values, device)),
-        square_middles(on_device(squares().middles, device)) {}
+  explicit Books(c10::Device device) {
+    auto* const data = const_cast<float*>(all_numbers().data());  // NOLINT: it is read only
+    const auto count = static_cast<int64_t>(all_numbers().size());
+    const Tensor all = memory::pinned_copy(at::from_blob(data, {count}, at::kFloat), device);
+    mean_values = all.narrow(0, 0, kCodes);
+    mean_middles = all.narrow(0, kCodes, kCodes - 1);
+    square_values = all.narrow(0, 2 * kCodes - 1, kCodes);
+    square_middles = all.narrow(0, 3 * kCodes - 1, kCodes - 1);
+  }
   Tensor mean_values, mean_middles, square_values, square_middles;
 };
 

@@ -1,11 +1,13 @@
 // Works for the Learner's calls: losses, gradients, devices and micro-batches.
 #include "tare/train/learner_state.h"
 
+#include <ATen/ops/from_blob.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
 #include <limits>
+#include <span>
 #include <utility>
 
 #include "tare/base/error.h"
@@ -210,9 +212,13 @@ std::optional<LabelRange> LearnerState::labels_of(const at::Tensor& target) cons
   const auto found =
       std::ranges::find(sent, target.storage().unsafeGetStorageImpl(), &SentLabels::target);
   if (found == sent.end() || found->version != target._version()) return std::nullopt;
-  std::optional<LabelRange> range = found->range;
-  if (range && found->elements != target.numel()) range->counted = -1;
-  return range;
+  if (!found->range || found->elements == target.numel()) return found->range;
+  const int64_t from = target.storage_offset() - found->first, count = target.numel();
+  const auto labels = std::span(found->labels);
+  if (!target.is_contiguous() || from < 0 || from + count > std::ssize(labels))
+    return LabelRange{found->range->low, found->range->high, -1};
+  const auto part = labels.subspan(static_cast<size_t>(from), static_cast<size_t>(count));
+  return label_range(loss, at::from_blob(const_cast<int64_t*>(part.data()), {count}, at::kLong));
 }
 
 LearnerState::Labels LearnerState::check_outputs(const Outputs& outputs, const Batch& batch) {
@@ -241,7 +247,8 @@ LearnerState::Labels LearnerState::check_outputs(const Outputs& outputs, const B
 
 double LearnerState::counted(const at::Tensor& target,
                              const std::optional<LabelRange>& labels) const {
-  if (labels && labels->counted >= 0) return labels->counted;
+  const auto known = labels || device.is_cpu() ? labels : labels_of(target);
+  if (known && known->counted >= 0) return known->counted;
   return *tare::counted(loss, target);
 }
 

@@ -86,7 +86,8 @@ struct LearnerState {
   struct SentLabels {
     std::optional<LabelRange> range{};
     const void* target = nullptr;  // its storage, which parts share
-    int64_t version = 0, elements = 0;
+    int64_t version = 0, first = 0, elements = 0;
+    std::vector<int64_t> labels{};  // in the order of the device's memory; empty: not known
   };
   std::vector<SentLabels> sent;
   bool checked_metrics = false;  ///< the metrics were checked against an output and its target
@@ -265,7 +266,7 @@ struct LearnerState {
   [[nodiscard]] Outputs compute(const Batch& batch) const;
   [[nodiscard]] StepResult compute_task(const Batch& batch, const Turn* turn = nullptr);
   /// Returns the labels of a target, without waiting for the device; unset: unknown. Of a part on a
-  /// device the range is that of its batch, and `counted` is -1.
+  /// device that is not one piece of memory, `counted` is -1.
   [[nodiscard]] std::optional<LabelRange> labels_of(const at::Tensor& target) const;
   /// Holds the labels of each target, as far as they are known.
   using Labels = c10::SmallVector<std::optional<LabelRange>, 1>;

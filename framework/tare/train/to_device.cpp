@@ -25,6 +25,13 @@ namespace {
   if (batch.inputs.size() > 1 || !state.seen_more.empty()) state.seen_more = more_inputs(batch);
 }
 
+/// Copies labels, in the order of a contiguous tensor.
+std::vector<int64_t> labels_in(const at::Tensor& target) {
+  const at::Tensor flat = target.contiguous();
+  const int64_t* const first = flat.const_data_ptr<int64_t>();
+  return {first, first + flat.numel()};
+}
+
 /// Is not inlined, so that a step on the host does without its frame.
 [[gnu::noinline]] void send(LearnerState& state, Batch& batch) {
   const Batch on_host = std::exchange(batch, state.ready_to_send(batch));
@@ -61,8 +68,14 @@ void LearnerState::note_batch(const Batch& on_host, const Batch& on_device) {
   sent.clear();
   for (size_t i = 0; i < on_host.targets.size(); ++i) {
     const at::Tensor& target = on_device.targets[i].tensor;
-    sent.push_back({label_range(loss, on_host.targets[i].tensor),
-                    target.storage().unsafeGetStorageImpl(), target._version(), target.numel()});
+    const auto range = label_range(loss, on_host.targets[i].tensor);
+    sent.push_back({.range = range,
+                    .target = target.storage().unsafeGetStorageImpl(),
+                    .version = target._version(),
+                    .first = target.storage_offset(),
+                    .elements = target.numel(),
+                    .labels = range && target.is_contiguous() ? labels_in(on_host.targets[i].tensor)
+                                                              : std::vector<int64_t>()});
   }
 }
 

@@ -1,0 +1,41 @@
+// The streams of the stand-in. What the default stream is given is done at once. The others are
+// late where STAND_IN_LAG is set: what is queued on them is done when something waits for it.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+#include <functional>
+
+namespace stand_in {
+
+/// How often an event is asked for before it is through: STAND_IN_LAG.
+[[nodiscard]] int lag();
+
+/// Names all that was queued on a stream up to some moment.
+struct Place {
+  cudaStream_t stream = nullptr;
+  uint64_t count = 0;
+};
+
+/// Does the work at once and returns its error, or, on a late stream, when somebody waits for it:
+/// then an error is the last one of the thread that waits, as with the driver.
+cudaError_t queue(cudaStream_t stream, std::function<cudaError_t()> work);
+/// Counts a kernel, which is done at once, behind all that its stream was given before.
+void note_launch(cudaStream_t stream);
+/// Whether a late stream has not been told to wait for all that the default stream was given: it
+/// might come first.
+[[nodiscard]] bool is_early(cudaStream_t stream);
+/// Returns the place behind all that is queued on a stream so far.
+[[nodiscard]] Place place_on(cudaStream_t stream);
+/// Whether all before the place is done.
+[[nodiscard]] bool is_done(const Place& place);
+/// Does what is queued before the place, for a caller that waits.
+void wait_for(const Place& place);
+/// Lets what is queued on a stream from now on come behind the place: before the default stream
+/// goes on, what is queued there is done.
+void wait_on(cudaStream_t stream, const Place& place);
+/// Does what is queued on all streams.
+void wait_for_all();
+
+}  // namespace stand_in
