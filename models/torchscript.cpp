@@ -31,7 +31,8 @@ torch::jit::Module loaded(const std::string& file) {
     return torch::jit::load(file, c10::Device(c10::kCPU));
   } catch (const c10::Error& cause) {
     throw FormatError(kMake, file, "the program",
-                      "is not one of TorchScript that this LibTorch reads: " +
+                      "is not one of TorchScript that this LibTorch reads; give a file of "
+                      "torch.jit.save (weights alone belong into model.weights): " +
                           printable(cause.what_without_backtrace()));
   }
 }
@@ -112,6 +113,9 @@ TORCH_MODULE(Torchscript);
 void check(const TorchscriptOptions& options) {
   if (options.file.empty())
     throw ConfigError(kMake, "options.file", "is missing", kAllowed, "nothing");
+  std::error_code error;
+  if (!std::filesystem::exists(options.file, error))
+    throw ConfigError(kMake, "options.file", "is not there", kAllowed, options.file);
   if (!options.trust)
     throw ConfigError(kMake, "options.trust",
                       "must be true, because " + printable(options.file) +

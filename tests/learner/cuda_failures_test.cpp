@@ -332,7 +332,10 @@ TEST_F(CudaFailures, ADeviceThatIsNotThereIsNamedWithThoseThatAre) {
   }
 }
 
-TEST_F(CudaFailures, ALostCardIsAnErrorOfTheFitAndTheCheckpointIsContinuedOnAnother) {
+/// In a process of its own, because a card that is lost stays lost.
+class LostCard : public CudaFailures {};
+
+TEST_F(LostCard, IsAnErrorOfTheFitAndTheCheckpointIsContinuedOnAnother) {
   auto l = learner("cuda:1");
   torch::manual_seed(5);
   (void)l->fit(1);

@@ -233,7 +233,7 @@ TEST(Fit, KeepsTheOrderOfTheSamplesIfItMayNotShuffle) {
     Learner learner(make_net(), split_points(), options);
     const auto targets = std::make_shared<Targets>();
     learner.fit(2, {.callbacks = {targets}});
-    return torch::cat(targets->all);
+    return torch::cat(targets->all).cpu();
   };
   const auto in_order = split_points().train->targets().repeat({2});
   EXPECT_TRUE(torch::equal(seen(false), in_order));

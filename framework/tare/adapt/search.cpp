@@ -27,6 +27,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kFreeMemoryAge(100);
 constexpr size_t kMaxPath = 4096;
+constexpr int64_t kSegment = 20 << 20;  // of CUDA's caching allocator
 
 std::atomic<Cache> process_default{Cache::stack};
 
@@ -36,6 +37,14 @@ int64_t free_bytes(c10::Device device) {
   const int64_t available = backend.memory_info().available_bytes;
   const auto budget = backend.budget();
   return budget ? std::min(available, *budget - backend.usage().allocated_bytes) : available;
+}
+
+/// Returns what tensors can still take in the allocator's cache and beside it.
+int64_t room_of(c10::Device device) {
+  const auto& backend = memory::backend(device);
+  const memory::Usage usage = backend.usage();
+  return free_bytes(device) +
+         (backend.budget() ? 0 : usage.reserved_bytes - usage.allocated_bytes);
 }
 
 /// Returns the free bytes without asking the system each time, which takes longer than a small
@@ -172,6 +181,7 @@ Search::Search(int64_t initial, const Options& options, const CodeLine& site,
                std::span<const Argument> arguments)
     : options_(options), cache_(nullptr), step_(first_step(initial, options)) {
   device_ = device_of(arguments);
+  found_ = options.start > 0;
   const Cache kind = options.cache.value_or(default_cache());
   if (kind == Cache::none) return;
   cache_ = &sizes();
@@ -185,7 +195,8 @@ Search::Search(int64_t initial, const Options& options, SizeCache& cache, std::s
       cache_(&cache),
       key_(std::move(key)),
       device_(device),
-      step_(cache.resume(key_, first_step(initial, options))) {
+      step_(cache.resume(key_, first_step(initial, options))),
+      found_(options.start > 0) {
   remember();
 }
 
@@ -224,15 +235,24 @@ void Search::Interval::close() {
 // Only what was shrunken can grow again.
 void Search::count(int64_t size, const memory::PeakScope& peak) {
   step_.clean(size, std::max<int64_t>(0, peak.peak_above_start_bytes() - options_.fixed_bytes));
+  const bool bounded = found_ && !memory::backend(device_).traits().is_host;
+  if (bounded && !room_) room_ = room_of(device_);
   if (!step_.due()) return;
   const int64_t from = step_.get();
   // Of what the piece has left, only the fixed bytes are gone before the next one.
   const int64_t left = memory::backend(device_).usage().allocated_bytes - peak.start_bytes();
   const int64_t passing = std::min(left, options_.fixed_bytes);
-  if (!step_.grow(free_bytes(device_) + passing - options_.fixed_bytes)) return;
+  const bool may = !bounded || room_of(device_) > *room_ + kSegment;
+  if (!step_.grow(may ? free_bytes(device_) + passing - options_.fixed_bytes : 0)) return;
+  note_found(false);
   relieves_ = true;
   remember();
   report(from, {});
+}
+
+void Search::note_found(bool found) {
+  found_ = found;
+  room_.reset();
 }
 
 void Search::relieve(int64_t size) {
@@ -241,6 +261,7 @@ void Search::relieve(int64_t size) {
   const int64_t from = step_.get();
   const auto next = options_.suggest ? options_.suggest(size) : std::optional(size);
   if (!next || !step_.shrink(size, *next)) return;
+  note_found(options_.suggest != nullptr);
   remember();
   report(from, "the allocator of " + device_.str() +
                    " had to return its cache in two consecutive attempts");
@@ -259,6 +280,7 @@ void Search::shrink(int64_t size, const memory::OutOfMemoryInfo& info,
   std::optional<int64_t> suggested;
   if (options_.suggest) suggested = options_.suggest(size);
   if (!step_.shrink(size, suggested.value_or(size))) give_up(info, error);
+  note_found(suggested.has_value());
   remember();
   report(from, info.message);
 }

@@ -81,7 +81,9 @@ struct Argument {
 /// Finds the sizes of one call under way. Not thread-safe; each thread has its own. Where an
 /// allocator had to give its cache back in two attempts in a row, memory is nearly out and every
 /// allocation slow: then the size shrinks too, after the second (as Composer does), but not again
-/// before it has grown, because it was not the size if that has not helped.
+/// before it has grown, because it was not the size if that has not helped. Where an allocator
+/// caches, a size that Options::start or Options::suggest has found grows only when there is more
+/// memory than there was at that size: what larger ones take of its segments is not known here.
 class Search {
  public:
   /// Starts at `initial`, or at what is remembered. Throws ConfigError for `initial` < 1 or options
@@ -160,6 +162,7 @@ class Search {
                             const std::exception_ptr& error) const;
   void count(int64_t size, const memory::PeakScope& peak);
   void relieve(int64_t size);
+  void note_found(bool found);
   static void recover(c10::Device device);
   void remember() const;
   void report(int64_t from, std::string reason) const;
@@ -171,6 +174,8 @@ class Search {
   StepSize step_;
   int64_t pressed_ = 0;   // attempts in a row in which the allocator gave its cache back
   bool relieves_ = true;  // whether the size shrinks after two of them
+  bool found_ = false;    // the size is one that the options have found
+  std::optional<int64_t> room_;  // bytes that were left at that size
   std::vector<int64_t> failed_;
 };
 

@@ -168,7 +168,7 @@ bool of_user(const KnownFrame& known) {
 }
 
 bool of_memory_library(const Frame& frame) {
-  return has_any(frame.file, std::array<std::string_view, 1>{"/tare/memory/"});
+  return has_any(frame.file, std::array<std::string_view, 2>{"/tare/memory/", "/tare/cuda/"});
 }
 
 CallSite as_site(const Frame& frame) {

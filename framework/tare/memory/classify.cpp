@@ -58,13 +58,21 @@ constexpr const char* kOfCard =
     "; the card has no memory left for what a process takes beside its tensors (its context, "
     "libraries): end other processes on the card, which `tare top` shows, or take another card";
 
-/// The lines behind the first one of an error of CUDA are about debugging kernels.
+/// Returns what of an error's text says what was refused. The lines behind the first one of an
+/// error of CUDA are about debugging kernels, and the end of that of its caching allocator is advice
+/// about the allocator's settings.
+std::string_view without_advice(std::string_view text, bool of_card) {
+  if (of_card) return text.substr(0, text.find('\n'));
+  text = text.substr(0, text.find(" Of the allocated memory"));
+  return text.substr(0, text.find_last_not_of("; ") + 1);
+}
+
 OutOfMemoryInfo describe(OutOfMemorySource source, std::string_view text) {
   OutOfMemoryInfo info;
   info.source = source;
   info.asked_bytes = asked_bytes(text);
-  const bool of_card = source == OutOfMemorySource::cuda;
-  info.message = printable(of_card ? text.substr(0, text.find('\n')) : text, kMessageBytes);
+  info.message =
+      printable(without_advice(text, source == OutOfMemorySource::cuda), kMessageBytes);
   if (source == OutOfMemorySource::libtorch && text.find("DefaultCPUAllocator") != text.npos)
     info.device = c10::kCPU;
   return info;

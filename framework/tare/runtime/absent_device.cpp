@@ -57,11 +57,12 @@ std::string why_host() {
   return all.empty() ? std::string() : all.front().str();
 }
 
-void warn_of_absent() {
+void warn_of_absent(const std::string& used,
+                    const std::function<bool(const AbsentDevice&)>& concerns) {
   const std::lock_guard lock(absent().mutex);
   for (auto& [name, device] : absent().by_name)
-    if (std::exchange(device.worth_a_warning, false))
-      log::warning("[device] the host is used, because " + device.str());
+    if (concerns(device) && std::exchange(device.worth_a_warning, false))
+      log::warning("[device] " + used + " is used, because " + device.str());
 }
 
 void note_lost_cards(std::string sentence) {

@@ -1,6 +1,7 @@
 // Why devices that a name may stand for are not there. Internal.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -30,8 +31,10 @@ void note_absent(AbsentDevice device);
 /// Returns the first of absent_devices() as AbsentDevice::str(); empty: there is none.
 [[nodiscard]] std::string why_host();
 
-/// Logs, once in the life of the process, what is worth a warning where no accelerator is used.
-void warn_of_absent();
+/// Logs, once in the life of the process for each device, that `used` is used because the device is
+/// not, where that is worth a warning and `concerns` the user.
+void warn_of_absent(const std::string& used,
+                    const std::function<bool(const AbsentDevice&)>& concerns);
 
 /// Notes cards of the machine that its driver has lost, as a sentence: "card 0 of this machine is
 /// lost, ...". Called by init() where the user may miss them.

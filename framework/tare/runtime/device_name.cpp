@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "tare/base/error.h"
-#include "tare/base/log.h"
 #include "tare/memory/backend.h"
 #include "tare/memory/oom.h"
 #include "tare/memory/withdrawn.h"
@@ -121,11 +120,16 @@ c10::Device parse_device(const std::string& name) {
     return traits.type == wanted->type && (!wanted->index || *wanted->index == device.index());
   });
   if (found != all.end()) {
+    if (name == "auto")
+      warn_of_absent(found->str(), [&](const AbsentDevice& absent) {
+        const auto passed_over = parts_of(absent.name);
+        return passed_over && passed_over->index && *passed_over->index < found->index();
+      });
     warn_of_lost_cards(found->str());
     return *found;
   }
   if (name == "auto") {
-    warn_of_absent();
+    warn_of_absent("the host", [](const AbsentDevice&) { return true; });
     return c10::kCPU;
   }
   std::string present;
@@ -137,20 +141,15 @@ c10::Device parse_device(const std::string& name) {
 }
 
 c10::Device open_device(const std::string& name) {
-  std::string passed_over;
   while (true) {
     const c10::Device device = parse_device(name);
     const auto refusal = refusal_of(device);
-    if (!refusal) {
-      if (!passed_over.empty() && !memory::backend(device).traits().is_host)
-        log::warning("[device] " + device.str() + " is used, because " + passed_over);
-      return device;
-    }
+    if (!refusal) return device;
     if (name != "auto") throw_unopened(device, *refusal);
-    const AbsentDevice unopened{
-        .name = device.str(), .why = refusal->why, .worth_a_warning = true, .is_there = true};
-    passed_over += (passed_over.empty() ? "" : "; ") + unopened.str();
-    note_absent(unopened);
+    note_absent({.name = device.str(),
+                 .why = refusal->why,
+                 .worth_a_warning = true,
+                 .is_there = true});
     memory::withdraw(device);
   }
 }
