@@ -2,6 +2,7 @@
 #include "models/lstm.h"
 
 #include <sstream>
+#include <vector>
 
 #include "models/common.h"
 #include "tare/base/error.h"
@@ -16,6 +17,17 @@ constexpr int64_t kWidth = 64, kLayers = 1;
   std::ostringstream text;
   text << got.sizes();
   throw ShapeError("models.lstm", what, text.str());
+}
+
+/// Lays the weights on a card in one block, as cuDNN needs them, where something has moved them.
+void flatten(torch::nn::LSTM& layers) {
+  const std::vector<torch::Tensor> weights = layers->all_weights();
+  const auto block = [](const torch::Tensor& weight) {
+    return weight.storage().unsafeGetStorageImpl();
+  };
+  if (!weights.front().is_cuda()) return;
+  for (const auto& weight : weights)
+    if (block(weight) != block(weights.front())) return layers->flatten_parameters();
 }
 
 }  // namespace
@@ -39,6 +51,7 @@ torch::Tensor LstmImpl::forward(const torch::Tensor& tokens, const torch::Tensor
   const bool is_mask = ends.dim() == 2;
   if (!is_mask && ends.dim() != 1) refuse("lengths [batch] or a mask [batch, longest]", ends);
   const torch::Tensor lengths = is_mask ? ends.sum(1) : ends;
+  flatten(layers);
   const torch::Tensor states = std::get<0>(layers(embedding(tokens)));
   const torch::Tensor last = (lengths - 1).view({-1, 1, 1}).expand({-1, 1, states.size(2)});
   return head(drop(states.gather(1, last).squeeze(1), dropout, is_training()));

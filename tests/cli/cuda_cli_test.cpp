@@ -295,6 +295,44 @@ TEST_F(CardCli, TheVerdictAboutABatchIsThatOfTheRun) {
   EXPECT_EQ(verdicts[2 * largest], 3);
 }
 
+TEST_F(CardCli, ACardThatIsLostAtAnyMomentIsOneErrorOfTheRun) {
+  if (!is_stand_in()) GTEST_SKIP() << "only a card of the stand-in is lost when the test asks";
+  ::unsetenv("STAND_IN_SHARED");  // else the card is lost to the next run too
+  int lost = 0;
+  for (int calls = 36; calls < 500; calls += 39) {
+    const ScopedVariable lose("STAND_IN_LOSE", std::to_string(calls));
+    const auto run = tare({"run", "card.yaml", "recompute=all", "phases=[{name: all}]",
+                           "--overwrite", "--quiet"});
+    EXPECT_THAT(run.status, ::testing::AnyOf(0, 1)) << calls << ' ' << run.err;
+    if (run.status == 0) continue;
+    ++lost;
+    EXPECT_THAT(run.err, HasSubstr("cannot be used by this process any more")) << calls;
+  }
+  EXPECT_GE(lost, 5);
+}
+
+// cuDNN wants the weights in one block, which moving them through the host takes apart.
+TEST_F(CardCli, RecurrentLayersKeepTheirWeightsInOneBlock) {
+  const auto run =
+      tare({"run", "card.yaml", "data={name: generated_texts, count: 100}",
+            "model={name: lstm, width: 8}", "phases=[{name: first}, {name: second}]"});
+  EXPECT_EQ(run.status, 0) << run.err;
+  EXPECT_THAT(run.err, Not(HasSubstr("contiguous")));
+}
+
+TEST_F(CardCli, APlannedMicroBatchDoesNotGrowIntoReturnsOfTheCache) {
+  if (!is_stand_in())
+    GTEST_SKIP() << "only the memory of the stand-in is as small as the test asks";
+  const ScopedVariable card("STAND_IN_SM", std::string("80"));
+  const auto run = tare({"run", "card.yaml", "data.count=1000", "data.size=28", "batch=40",
+                         "model={name: resnet9, width: 16}", "phases=[{name: all, epochs: 3}]",
+                         "--device-budget", "30MiB", "--json", "run.json"});
+  ASSERT_EQ(run.status, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("by the plan"));
+  EXPECT_THAT(run.err, Not(HasSubstr("micro-batch of train")));
+  expect_as_planned(json_of("run.json"));
+}
+
 TEST_F(CardCli, TheSecondCardIsTaken) {
   if (!has_two_cards()) GTEST_SKIP() << "there is one card";
   const auto run = tare({"run", "card.yaml", "device=cuda:1", "--json", "run.json"});

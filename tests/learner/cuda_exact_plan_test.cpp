@@ -1,5 +1,6 @@
 // Compares plans of a card with fits on the CUDA stand-in, whose convolutions have no workspaces:
 // allocated and reserved bytes are equal.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -79,6 +80,7 @@ class ExactPlan : public ::testing::Test {
   void expect_exact(Learner& learner, const std::string& what) {
     const MemoryPlan plan = learner.plan({.advice = false});
     ASSERT_TRUE(plan.known()) << what << ": " << plan.reason;
+    EXPECT_THAT(plan.not_counted, ::testing::IsEmpty()) << what;
     backend_->reclaim();
     const memory::Usage before = backend_->usage();
     EXPECT_EQ(plan.start_bytes, before.allocated_bytes) << what;
@@ -277,6 +279,17 @@ TEST_F(ExactPlan, OfAttentionWithEachDropout) {
                                  std::to_string(dropout) + " and batches of " +
                                  std::to_string(batch));
         }
+    }
+}
+
+// Six features are no multiple of what the memory-efficient kernel takes from Ampere on.
+TEST_F(ExactPlan, OfAttentionByProducts) {
+  width_ = 24;
+  for (const double dropout : {0.0, 0.1})
+    for (const int64_t batch : {7, 50}) {
+      dropout_ = dropout;
+      options_.batch = batch;
+      expect_exact("gpt", "with heads of 6 features, dropout " + std::to_string(dropout));
     }
 }
 

@@ -105,9 +105,9 @@ TEST(RunFiles, ListEveryMember) {
     EXPECT_EQ(listed<PhaseLeak>(), 6U);
   }
   {
-    [[maybe_unused]] const auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t] =
+    [[maybe_unused]] const auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u] =
         PhaseReport{};
-    EXPECT_EQ(listed<PhaseReport>(), 20U);
+    EXPECT_EQ(listed<PhaseReport>(), 21U);
   }
   {
     [[maybe_unused]] const auto& [a, b, c, d, e] = ScheduledStep{};
@@ -224,7 +224,7 @@ TEST(RunFiles, KeepNamesAndOrderOfTheirKeys) {
             "name epochs validations seconds samples_per_s consumed_bytes data_bytes peak_bytes "
             "micro_batch overflows restored_epoch restored_step reclaimed_bytes residual_bytes "
             "fragmented_bytes "
-            "allocator_retries leaks planned_peak_bytes lr_find schedule ");
+            "allocator_retries leaks planned_peak_bytes not_planned lr_find schedule ");
   EXPECT_EQ(keys(json["phases"][0]["lr_find"]),
             "lr suggestion valley steepest minimum steps stopped_early seconds ");
   EXPECT_EQ(keys(json["phases"][0]["schedule"]), "steps relative points ");
@@ -337,7 +337,7 @@ TEST(RunFiles, NameEveryKeyThatIsMissing) {
     EXPECT_EQ(without("/phases/1", key), std::string("phases[1].") + key);
   for (const char* key :
        {"data_bytes", "micro_batch", "overflows", "restored_epoch", "leaks", "validations",
-        "fragmented_bytes", "allocator_retries", "planned_peak_bytes"})
+        "fragmented_bytes", "allocator_retries", "planned_peak_bytes", "not_planned"})
     EXPECT_EQ(without("/phases/1", key), "accepted") << key;
   for (const char* key :
        {"machine", "tracker", "test", "valid", "classification", "worst_rows", "export"})

@@ -40,7 +40,7 @@ int64_t free_bytes(c10::Device device) {
 }
 
 /// Returns what tensors can still take in the allocator's cache and beside it.
-int64_t room_of(c10::Device device) {
+int64_t bytes_left_on(c10::Device device) {
   const auto& backend = memory::backend(device);
   const memory::Usage usage = backend.usage();
   return free_bytes(device) +
@@ -236,13 +236,13 @@ void Search::Interval::close() {
 void Search::count(int64_t size, const memory::PeakScope& peak) {
   step_.clean(size, std::max<int64_t>(0, peak.peak_above_start_bytes() - options_.fixed_bytes));
   const bool bounded = found_ && !memory::backend(device_).traits().is_host;
-  if (bounded && !room_) room_ = room_of(device_);
+  if (bounded && !left_) left_ = bytes_left_on(device_);
   if (!step_.due()) return;
   const int64_t from = step_.get();
   // Of what the piece has left, only the fixed bytes are gone before the next one.
   const int64_t left = memory::backend(device_).usage().allocated_bytes - peak.start_bytes();
   const int64_t passing = std::min(left, options_.fixed_bytes);
-  const bool may = !bounded || room_of(device_) > *room_ + kSegment;
+  const bool may = !bounded || bytes_left_on(device_) > *left_ + kSegment;
   if (!step_.grow(may ? free_bytes(device_) + passing - options_.fixed_bytes : 0)) return;
   note_found(false);
   relieves_ = true;
@@ -252,7 +252,7 @@ void Search::count(int64_t size, const memory::PeakScope& peak) {
 
 void Search::note_found(bool found) {
   found_ = found;
-  room_.reset();
+  left_.reset();
 }
 
 void Search::relieve(int64_t size) {

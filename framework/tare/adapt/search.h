@@ -175,7 +175,7 @@ class Search {
   int64_t pressed_ = 0;   // attempts in a row in which the allocator gave its cache back
   bool relieves_ = true;  // whether the size shrinks after two of them
   bool found_ = false;    // the size is one that the options have found
-  std::optional<int64_t> room_;  // bytes that were left at that size
+  std::optional<int64_t> left_;  // bytes that were left at that size
   std::vector<int64_t> failed_;
 };
 

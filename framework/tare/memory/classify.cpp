@@ -33,6 +33,9 @@ constexpr std::array kTexts = {
     KnownText{"Cuda failure 'out of memory'", OutOfMemorySource::cuda},  // NCCL
     KnownText{"Cuda failure 2 'out of memory'", OutOfMemorySource::cuda},
     KnownText{"cuDNN error: CUDNN_STATUS_NOT_SUPPORTED", OutOfMemorySource::cuda, false},
+    // LibTorch, when no algorithm of cuDNN got memory for its workspace (cudnn/Conv_v8.cpp).
+    KnownText{"unable to find an engine to execute this computation", OutOfMemorySource::cuda,
+              false},
 };
 
 constexpr int kMemoryAllocation = 2;  // cudaErrorMemoryAllocation

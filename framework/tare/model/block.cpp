@@ -7,6 +7,7 @@
 #include <torch/nn/module.h>
 
 #include <algorithm>
+#include <exception>
 #include <functional>
 #include <iterator>
 #include <memory>
@@ -43,16 +44,24 @@ class BufferSnapshot {
   Tensors buffers_, copies_;
 };
 
-/// Buffers as they are now, again at its end.
+/// Buffers as they are now, again at its end. Where an error ends it, a device that has failed may
+/// refuse them, and the first error counts.
 class BufferScope {
  public:
   explicit BufferScope(Tensors buffers) : now_(std::move(buffers)) {}
-  ~BufferScope() { now_.restore(); }
+  ~BufferScope() noexcept(false) {
+    try {
+      now_.restore();
+    } catch (const c10::Error&) {
+      if (std::uncaught_exceptions() == errors_) throw;
+    }
+  }
   BufferScope(const BufferScope&) = delete;
   BufferScope& operator=(const BufferScope&) = delete;
 
  private:
   BufferSnapshot now_;
+  int errors_ = std::uncaught_exceptions();
 };
 
 Tensors trainable(const Tensors& tensors) {

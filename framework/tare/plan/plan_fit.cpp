@@ -31,10 +31,10 @@ class Search {
   [[nodiscard]] int64_t largest(int64_t first, int64_t limit) {
     if (limit < 1) return 0;
     bad_ = limit + 1;
-    good_ = 0;
+    good_ = below_ = 0;
     look(std::clamp<int64_t>(first, 1, limit));
     if (good_ > 0 && good_ < limit) look(limit);
-    while (bad_ - good_ > 1) look(std::clamp(guess(), good_ + 1, bad_ - 1));
+    while (bad_ - below_ > 1) look(std::clamp(guess(), below_ + 1, bad_ - 1));
     return good_;
   }
 
@@ -46,17 +46,20 @@ class Search {
   void look(int64_t size) {
     try {
       const Estimate found = at_(size);
-      (found.fits ? good_ : bad_) = size;
+      if (found.fits)
+        good_ = below_ = size;
+      else
+        bad_ = size;
       points_.push_back({size, found.reserved_bytes});
     } catch (const plan::NotPlannable&) {
       bad_ = size;
     } catch (const c10::Error&) {  // what the model refuses, such as one sample for a batch norm
-      bad_ = size;
+      (size == 1 ? below_ : bad_) = size;
     }
   }
 
   [[nodiscard]] int64_t guess() {
-    const int64_t middle = good_ + (bad_ - good_) / 2;
+    const int64_t middle = below_ + (bad_ - below_) / 2;
     if (points_.size() < 2 || ++guesses_ % 3 == 0) return middle;
     const Point &a = points_[points_.size() - 2], &b = points_.back();
     const auto rise = static_cast<double>(b.bytes - a.bytes);
@@ -65,13 +68,15 @@ class Search {
     const double next = static_cast<double>(b.size) + available * run / rise;
     if (!std::isfinite(next)) return middle;
     return static_cast<int64_t>(
-        std::clamp(next, static_cast<double>(good_), static_cast<double>(bad_)));
+        std::clamp(next, static_cast<double>(below_), static_cast<double>(bad_)));
   }
 
   const Target& target_;
   std::function<Estimate(int64_t)> at_;
   std::vector<Point> points_;
-  int64_t good_ = 0, bad_ = 0, guesses_ = 0;
+  int64_t good_ = 0;   // the largest that fits; 0: none
+  int64_t below_ = 0;  // no size up to it needs a look
+  int64_t bad_ = 0, guesses_ = 0;
 };
 
 /// Convolutions are tried on two images. If memory for one of them is refused even so, the fit,

@@ -186,6 +186,7 @@ class Runner {
     const memory::OutOfMemoryWatch watch({.setting = samples_path(recipe_, index)});
     PhaseReport result{.name = name_of(recipe_, index)};
     result.planned_peak_bytes = plan_.peak_bytes(index);
+    if (const MemoryPlan* plan = plan_.of(index)) result.not_planned = plan->not_counted;
     const auto start = Clock::now();
     position_->begin(index);
     print_.phase_begin(index);

@@ -14,7 +14,8 @@ namespace {
 
 std::string planned(const PhaseReport& phase) {
   if (!phase.planned_peak_bytes) return "";
-  return " (planned " + format_bytes(*phase.planned_peak_bytes) + ")";
+  const char* const bound = phase.not_planned.empty() ? "" : "at least ";
+  return " (planned " + (bound + format_bytes(*phase.planned_peak_bytes)) + ")";
 }
 
 std::string in_micro_batches(const PhaseReport& phase) {

@@ -156,6 +156,7 @@ struct PhaseReport {
   int64_t allocator_retries = 0;                ///< see DeviceReport
   std::vector<PhaseLeak> leaks{};               ///< on any device; most bytes first
   std::optional<int64_t> planned_peak_bytes{};  ///< peak_bytes by the plan; unset: no plan
+  std::vector<std::string> not_planned{};       ///< what that plan is without; empty: nothing
   std::optional<RateSearch> lr_find{};          ///< unset: the rate was given
   std::optional<ScheduleTable> schedule{};      ///< of a dry run, which does not follow it
 };
@@ -179,6 +180,7 @@ void visit_fields(Visit& visit, PhaseReport& phase) {
   visit("allocator_retries", phase.allocator_retries, Presence::since_later);
   visit("leaks", phase.leaks, Presence::since_later);
   visit("planned_peak_bytes", phase.planned_peak_bytes, Presence::since_later);
+  visit("not_planned", phase.not_planned, Presence::where_set);
   visit("lr_find", phase.lr_find, Presence::where_set);
   visit("schedule", phase.schedule, Presence::where_set);
 }

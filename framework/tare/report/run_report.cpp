@@ -275,7 +275,9 @@ std::string phase_table(const RunFiles& run) {
     for (auto& cell : {format_seconds(f.seconds),
                        format_count(static_cast<int64_t>(std::clamp(f.samples_per_s, 0.0, 9e15))),
                        format_bytes(f.consumed_bytes), format_bytes(f.peak_bytes),
-                       f.planned_peak_bytes ? format_bytes(*f.planned_peak_bytes) : "-",
+                       f.planned_peak_bytes ? (f.not_planned.empty() ? "" : "at least ") +
+                                                  format_bytes(*f.planned_peak_bytes)
+                                            : "-",
                        format_bytes(f.reclaimed_bytes), format_bytes(f.residual_bytes)})
       row.push_back(cell);
   }

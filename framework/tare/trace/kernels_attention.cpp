@@ -109,7 +109,7 @@ Tensor planned_attention(const Tensor& query, const Tensor& key, const Tensor& v
       return *std::move(fused);
   }
   const bool masked = mask || causal;
-  const bool flash = flash_takes(query, key, value, mask, dropout, grouped);
+  const bool flash = !for_card() && flash_takes(query, key, value, mask, dropout, grouped);
   if (!flash && (!masked || grouped || scale.value_or(1) < 0))
     return at::native::scaled_dot_product_attention(query, key, value, mask, dropout, causal, scale,
                                                     grouped);

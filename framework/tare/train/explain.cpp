@@ -136,6 +136,14 @@ bool is_of_libraries(const std::exception& error) {
          std::string_view(typeid(error).name()) == "N4dnnl5errorE";
 }
 
+/// Whether a card has failed; a kernel that refuses its operands (cudaErrorAssert) is no such
+/// failure.
+bool is_of_lost_card(const std::exception& error) {
+  constexpr int kAssert = 710;
+  const auto* const failed = dynamic_cast<const c10::AcceleratorError*>(&error);
+  return failed && failed->get_error_code() != kAssert;
+}
+
 // Computes once more, as nobody watches operators while all is well. What that changes, the failed
 // step's snapshot restores.
 Operation find_operation(const Model& model, c10::Device device,
@@ -196,7 +204,8 @@ void add_operand(Operation& to, const std::string& name, const at::Tensor& tenso
 
 void LearnerState::explain(ComputeError::Stage stage, const Batch* batch,
                            const std::exception& error, Operation operation) {
-  if (!is_of_libraries(error) || memory::classify(std::current_exception())) throw;
+  if (!is_of_libraries(error) || is_of_lost_card(error)) throw;
+  if (memory::classify(std::current_exception())) throw;
   log::debug(error.what());
   const std::string problem = first_line(error);
   if (stage == ComputeError::Stage::forward && batch && problem.find("CUDA") == std::string::npos) {
