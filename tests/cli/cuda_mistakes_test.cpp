@@ -234,7 +234,7 @@ TEST_F(CardMistakes, OfAnOldAndANewCardTheNewOneIsUsed) {
   expect(2, {"run", "card.yaml"}, "cuda:0 is not there, only cpu, cuda:1: 'CUDA stand-in' has");
   const auto automatic = expect(0, {"run", "card.yaml", "device=auto", "--verbose"});
   EXPECT_THAT(automatic.out, HasSubstr("cuda:1 (CUDA stand-in"));
-  EXPECT_THAT(automatic.err, Not(HasSubstr("warning")));
+  EXPECT_THAT(automatic.err, HasSubstr("warning: [device] cuda:1 is used, because cuda:0 is not"));
   const auto plan = expect(0, {"sweep", "plan", "sweep.yaml"});
   {
     const Variables alone(Environment{{"CUDA_VISIBLE_DEVICES", "1"}});

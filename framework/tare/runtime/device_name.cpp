@@ -82,6 +82,15 @@ std::string others_than(c10::Device device) {
   return names.empty() ? "" : "; there is also " + names;
 }
 
+/// Warns of the devices of the same kind before this one, which "auto" has passed over.
+void warn_of_passed_over(c10::Device used) {
+  if (memory::backend(used).traits().is_host) return;
+  warn_of_absent(used.str(), [&](const AbsentDevice& absent) {
+    const auto passed_over = parts_of(absent.name);
+    return passed_over && passed_over->index && *passed_over->index < used.index();
+  });
+}
+
 [[noreturn]] void throw_unopened(c10::Device device, const Refusal& refusal) {
   const std::string text = described(device) + " cannot be opened: " + refusal.why +
                            others_than(device) + "; device: auto takes what can be opened";
@@ -120,11 +129,6 @@ c10::Device parse_device(const std::string& name) {
     return traits.type == wanted->type && (!wanted->index || *wanted->index == device.index());
   });
   if (found != all.end()) {
-    if (name == "auto")
-      warn_of_absent(found->str(), [&](const AbsentDevice& absent) {
-        const auto passed_over = parts_of(absent.name);
-        return passed_over && passed_over->index && *passed_over->index < found->index();
-      });
     warn_of_lost_cards(found->str());
     return *found;
   }
@@ -144,7 +148,10 @@ c10::Device open_device(const std::string& name) {
   while (true) {
     const c10::Device device = parse_device(name);
     const auto refusal = refusal_of(device);
-    if (!refusal) return device;
+    if (!refusal) {
+      if (name == "auto") warn_of_passed_over(device);
+      return device;
+    }
     if (name != "auto") throw_unopened(device, *refusal);
     note_absent({.name = device.str(),
                  .why = refusal->why,
