@@ -12,7 +12,7 @@ namespace {
 constexpr int kDouble = 1, kHalf = 2, kBFloat16 = 9;  // data types
 constexpr int kBadParameter = 3;                      // a status
 
-/// What cudnnSetRNNDescriptor_v8 sets.
+/// Holds what cudnnSetRNNDescriptor_v8 sets.
 struct Recurrent {
   int mode = 0;  ///< RELU, TANH, LSTM, GRU
   int type = 0;

@@ -86,7 +86,7 @@ int driver_version() {
   return static_cast<int>(setting("STAND_IN_DRIVER", static_cast<size_t>(CUDART_VERSION)));
 }
 
-/// What LibTorch's kernels for CUDA 13 are compiled for, from Turing on.
+/// Lists the compute capabilities that LibTorch's kernels for CUDA 13 are compiled for.
 constexpr int kCompiled[] = {75, 80, 86, 90, 100, 120};
 bool has_kernels(const Card& card) { return 10 * card.major + card.minor >= kCompiled[0]; }
 /// The compute capability of the kernels that a card runs. CUB refuses one that is not compiled.

@@ -32,8 +32,8 @@ void note_launch(cudaStream_t stream);
 [[nodiscard]] bool is_done(const Place& place);
 /// Does what is queued before the place, for a caller that waits.
 void wait_for(const Place& place);
-/// Lets what is queued on a stream from now on come behind the place: before the default stream
-/// goes on, what is queued there is done.
+/// Lets what is queued on a stream from now on come behind the place. Where the default stream
+/// waits, what is queued before the place is done at once.
 void wait_on(cudaStream_t stream, const Place& place);
 /// Does what is queued on all streams.
 void wait_for_all();

@@ -235,7 +235,7 @@ void Search::Interval::close() {
 // Only what was shrunken can grow again.
 void Search::count(int64_t size, const memory::PeakScope& peak) {
   step_.clean(size, std::max<int64_t>(0, peak.peak_above_start_bytes() - options_.fixed_bytes));
-  const bool bounded = found_ && !memory::backend(device_).traits().is_host;
+  const bool bounded = found_ && !device_.is_cpu();
   if (bounded && !left_) left_ = bytes_left_on(device_);
   if (!step_.due()) return;
   const int64_t from = step_.get();
