@@ -239,22 +239,30 @@ TEST_F(CardCli, EveryPhaseOfOtherRecipesPeaksAsPlanned) {
   for (int i = 0; i < 300; ++i) text << "ROMEO: a line of some words, and " << i << '\n';
   table.close();
   text.close();
-  const std::string rows = (folder_ / "rows.csv").string(),
-                    more = (folder_ / "more.csv").string();
+  const std::string rows = (folder_ / "rows.csv").string(), more = (folder_ / "more.csv").string();
   fs::copy(rows, more);
+  ASSERT_EQ(
+      tare({"data", "make", "generated_digits", "--count", "60", "--png", "--out", "png"}).status,
+      0);
   const std::vector<std::string> digits{"data.name=generated_digits", "data.train=500",
                                         "data.valid=100"},
       tables{"data.file=" + rows, "data.valid_files=[" + more + "]"};
   const std::vector<std::pair<std::string, std::vector<std::string>>> all{
       {"digits/augmented.yaml", digits},
       {"digits/averaged.yaml", digits},
+      {"pictures/transfer.yaml",
+       {"data.folder=" + (folder_ / "png").string(), "phases.0.data.count=200", "batch=4",
+        "phases.1.epochs=1", "phases.2.epochs=1"}},
       {"table/breast_cancer.yaml", tables},
       {"table/diabetes.yaml", tables},
       {"text/shakespeare.yaml", {"data.file=" + (folder_ / "text.txt").string()}}};
   for (const auto& [recipe, settings] : all) {
-    std::vector<std::string> words{"run",        (recipes / recipe).string(),
-                                   "device=cuda:0", "stop_on_nan=false",
-                                   "phases.0.epochs=2", "--json",
+    std::vector<std::string> words{"run",
+                                   (recipes / recipe).string(),
+                                   "device=cuda:0",
+                                   "stop_on_nan=false",
+                                   "phases.0.epochs=2",
+                                   "--json",
                                    "run.json"};
     words.insert(words.end(), settings.begin(), settings.end());
     const auto run = tare(words);
@@ -273,9 +281,9 @@ TEST_F(CardCli, TheVerdictAboutABatchIsThatOfTheRun) {
   const auto with = [&](const std::string& command, int64_t batch,
                         const std::vector<std::string>& more) {
     const std::string size = std::to_string(batch);
-    std::vector<std::string> words{command,         "card.yaml",           "data.count=2000",
-                                   "data.size=28",  "batch=" + size,       "micro_batch=" + size,
-                                   "phases=[{name: all}]"};
+    std::vector<std::string> words{
+        command,         "card.yaml",           "data.count=2000",     "data.size=28",
+        "batch=" + size, "micro_batch=" + size, "phases=[{name: all}]"};
     words.insert(words.end(), more.begin(), more.end());
     return tare(words);
   };
@@ -301,8 +309,8 @@ TEST_F(CardCli, ACardThatIsLostAtAnyMomentIsOneErrorOfTheRun) {
   int lost = 0;
   for (int calls = 36; calls < 500; calls += 39) {
     const ScopedVariable lose("STAND_IN_LOSE", std::to_string(calls));
-    const auto run = tare({"run", "card.yaml", "recompute=all", "phases=[{name: all}]",
-                           "--overwrite", "--quiet"});
+    const auto run = tare(
+        {"run", "card.yaml", "recompute=all", "phases=[{name: all}]", "--overwrite", "--quiet"});
     EXPECT_THAT(run.status, ::testing::AnyOf(0, 1)) << calls << ' ' << run.err;
     if (run.status == 0) continue;
     ++lost;
@@ -313,9 +321,8 @@ TEST_F(CardCli, ACardThatIsLostAtAnyMomentIsOneErrorOfTheRun) {
 
 // cuDNN wants the weights in one block, which moving them through the host takes apart.
 TEST_F(CardCli, RecurrentLayersKeepTheirWeightsInOneBlock) {
-  const auto run =
-      tare({"run", "card.yaml", "data={name: generated_texts, count: 100}",
-            "model={name: lstm, width: 8}", "phases=[{name: first}, {name: second}]"});
+  const auto run = tare({"run", "card.yaml", "data={name: generated_texts, count: 100}",
+                         "model={name: lstm, width: 8}", "phases=[{name: first}, {name: second}]"});
   EXPECT_EQ(run.status, 0) << run.err;
   EXPECT_THAT(run.err, Not(HasSubstr("contiguous")));
 }

@@ -160,6 +160,39 @@ TEST_F(Piped, ASampleThatFailsIsInTheJsonToo) {
   EXPECT_THAT(result.out, HasSubstr("\"error\": \"[io.open] absent.png: No such file"));
 }
 
+// The recipe that comes with Tare, on a folder of twelve pictures of each of two classes.
+TEST(TransferRecipe, TakesItsHeadFromOneDataSetToTheFolder) {
+  const TempDir folder;
+  for (const char* label : {"light", "dark"}) {
+    fs::create_directories(folder / "pictures" / label);
+    for (int i = 0; i < 12; ++i)
+      std::ofstream(folder / "pictures" / label / (std::to_string(i) + ".png")) << bytes_of(kPng);
+  }
+  const std::string recipe =
+      std::string(std::getenv("TARE_SOURCE_DIR")) + "/recipes/configs/pictures/transfer.yaml";
+  const std::vector<std::string> small{
+      recipe,        "device=cpu",        "batch=4",           "workers=0",        "model.width=4",
+      "data.size=8", "phases.0.batch=16", "phases.1.epochs=1", "phases.2.epochs=1"};
+  const auto command = [&](const std::string& verb, std::vector<std::string> more) {
+    std::vector<std::string> words{verb};
+    words.insert(words.end(), small.begin(), small.end());
+    words.insert(words.end(), more.begin(), more.end());
+    return run_program("tare", words, folder.path());
+  };
+  const auto classes = command("validate", {"model.classes=2"});
+  EXPECT_EQ(classes.status, 2);
+  EXPECT_THAT(classes.err, HasSubstr("10 classes of the data of pretrain, got 2"));
+  const std::vector<std::string> few{"phases.0.data.count=80", "phases.0.epochs=1"};
+  EXPECT_EQ(command("plan", few).status, 0);
+  const auto run = command("run", few);
+  ASSERT_EQ(run.status, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("all: "));
+  const auto predicted =
+      run_program("tare", {"predict", "runs/transfer", "pictures/dark/3.png"}, folder.path());
+  EXPECT_EQ(predicted.status, 0) << predicted.err;
+  EXPECT_THAT(predicted.out, ::testing::ContainsRegex("3.png: (light|dark) "));
+}
+
 std::string kind_of(const ::testing::TestParamInfo<const char*>& test) {
   constexpr std::array kNames{"Png", "Streamed", "Idx"};
   return kNames.at(test.index);

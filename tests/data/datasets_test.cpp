@@ -400,8 +400,10 @@ TEST(RealDigits, SplitIntoEightAndTwoThousand) {
 TEST_F(Datasets, ShowTheValueOfAFieldThatTheyDoNotTake) {
   DataOptions options{.name = "digits"};
   options.collate = config::Choice{.name = "pad"};
-  EXPECT_THAT(outcome_of([&] { datasets::check(options); }),
-              HasSubstr("collate is not taken by the data set digits, got pad; allowed: omit it"));
+  EXPECT_THAT(
+      outcome_of([&] { datasets::check(options); }),
+      HasSubstr("collate is not taken by the data set digits, got pad; allowed: omit it, or "
+                "in data.name one of "));
   options.collate->options.set("with", config::Node::string("mask"));
   EXPECT_THAT(outcome_of([&] { datasets::check(options); }), HasSubstr("got {pad: {with: mask}}"));
 }

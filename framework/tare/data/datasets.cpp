@@ -54,13 +54,25 @@ std::string value_text(const DataOptions& options, const std::string& field) {
                                              : printable(config::flow_text(*value), 200);
 }
 
+bool takes(const Kind& kind, const std::string& field) {
+  return std::ranges::count(taken_by(kind), field) > 0;
+}
+
+// Returns the data sets that take the field, behind what a message says before them.
+std::string takers_of(const std::string& field) {
+  std::string takers;
+  for (const auto& name : registry().names())
+    if (takes(registry().make(name), field))
+      takers += (takers.empty() ? ", or in data.name one of " : ", ") + name;
+  return takers;
+}
+
 // A field that belongs to another data set would be ignored without a word.
 void check_fields(const Kind& kind, const DataOptions& given) {
-  const std::vector<std::string> taken = taken_by(kind);
   for (const auto& field : config::changed_fields(given))
-    if (field != "name" && std::ranges::find(taken, field) == taken.end())
-      throw ConfigError("data.make", field, "is not taken by the data set " + given.name, "omit it",
-                        value_text(given, field));
+    if (field != "name" && !takes(kind, field))
+      throw ConfigError("data.make", field, "is not taken by the data set " + given.name,
+                        "omit it" + takers_of(field), value_text(given, field));
 }
 
 void check_folds(const DataOptions& given) {

@@ -299,7 +299,8 @@ void check_data(const RecipeOptions& recipe, size_t phase, const OpenData& data)
   const bool by_class = loss == "cross_entropy" || loss == "nll";
   if (by_class && classes < labels) {
     refuse(recipe, "model.classes",
-           "is less than the " + std::to_string(labels) + " classes of the data",
+           "is less than the " + std::to_string(labels) + " classes of the data" +
+               (options.data ? " of " + name_of(recipe, phase) : ""),
            "at least " + std::to_string(labels), std::to_string(classes));
   }
   if (by_class && options.data && labels > 0 && labels < classes)
