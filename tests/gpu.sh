@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds everything for the card of this machine, runs every test that needs one, shows plans beside runs, times the
-# Learner against loops by hand, and writes what it found as a page. It ends with 1 where something failed; the page is
+# Learner against loops by hand and against Python torch where there is one, and writes what it found as a page. It ends with 1 where something failed; the page is
 # written nevertheless and says what.
 # Usage: bash tests/gpu.sh [--page FILE] [--quick]
 #   --page FILE  where the page goes (default docs/gpu.md)
@@ -29,11 +29,13 @@ fi
 
 tests='^(gpu|card)$'
 bench=(build/bin/bench_card 15 20)
+python_rounds=(7 20)
 samples=6400
 precisions=(fp32 bf16 fp16 bf16-true)
 chosen=(--test-dir build)
 if [ $quick = 1 ]; then
   bench=(build/bin/bench_card 1 1)
+  python_rounds=(2 1)
   samples=128
   precisions=(fp32 bf16)
   chosen=(--test-dir build/tests/contract -R '^cuda_backend_test$')
@@ -63,6 +65,13 @@ done >"$work/peaks"
 sed -nE '/^\$/h; s/.*, peak ([^(]+) \(planned ([^)]+)\).*/&\n\1\n\2/; /\n(.*)\n\1$/!{ /\n/{ G; s/\n.*\n\$ tare run card.yaml (.*)/ [\1]/p; } }' "$work/peaks" >"$work/differ"
 
 "${bench[@]}" >"$work/times" 2>&1 || failed=1
+# A Python whose torch sees the card, such as the environment that LibTorch is taken from.
+for python in "${PYTHON:-python3}" "${TARE_LIBTORCH:-}/../../../../bin/python"; do
+  "$python" -c 'import sys, torch; sys.exit(not torch.cuda.is_available())' 2>/dev/null || continue
+  against=("$python" tests/bench/bench_card.py build/bin/bench_card "${python_rounds[@]}")
+  "${against[@]}" >"$work/python" 2>&1 || failed=1
+  break
+done
 
 {
   echo "# On a GPU"
@@ -83,10 +92,17 @@ sed -nE '/^\$/h; s/.*, peak ([^(]+) \(planned ([^)]+)\).*/&\n\1\n\2/; /\n(.*)\n\
     printf '```\n\nThe peaks of these phases are not the planned ones:\n\n```text\n'
     cat "$work/differ"
   fi
-  printf '```\n\n## Times\n\nThe other side is the same step, written by hand with LibTorch. CUDA graphs, `torch.compile` and '
-  printf 'trainings up to an accuracy,\nsuch as airbench94, are not timed. The medians of ratios, above 1 where the Learner takes longer (`%s`):\n\n```text\n' "${bench[*]}"
+  printf '```\n\n## Times\n\nThe other side is the same step, written by hand with LibTorch. The medians of ratios, above 1 where the\n'
+  printf 'Learner takes longer (`%s`):\n\n```text\n' "${bench[*]}"
   cat "$work/times"
-  printf '```\n'
+  if [ -s "$work/python" ]; then
+    printf '```\n\nThe other side is Python torch (`python tests/bench/bench_card.py build/bin/bench_card %s`):\n\n```text\n' "${python_rounds[*]}"
+    cat "$work/python"
+    printf '```\n'
+  else
+    printf '```\n\nPython torch was not timed: no `python3` here has a torch that sees the card (`PYTHON` names another one).\n'
+  fi
+  printf '\nTrainings up to an accuracy, such as airbench94, are not timed, because they need the pictures of CIFAR-10.\n'
 } >"$work/page"
 mkdir -p "$(dirname "$page")"
 mv "$work/page" "$page"

@@ -3,6 +3,9 @@
 // release of memory.
 //
 // Run: build/bin/bench_card [rounds [steps of the GPT]]
+//      build/bin/bench_card --learner [steps of the GPT]
+// The second prints the milliseconds of the Learner alone, which bench_card.py compares with
+// Python's.
 #include <ATen/ops/_fused_adamw.h>
 #include <ATen/ops/_fused_sgd.h>
 #include <tare/model/precision.h>
@@ -13,6 +16,8 @@
 #include <cstdlib>
 #include <functional>
 #include <memory>
+#include <string_view>
+#include <utility>
 
 #include "bench/paired.h"
 
@@ -150,12 +155,20 @@ void compare(int rounds, const char* what, const Subject& subject) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  const bool learner_alone = argc > 1 && std::string_view(argv[1]) == "--learner";
   const int rounds = argc > 1 ? std::atoi(argv[1]) : 15;
   const int64_t gpt_steps = argc > 2 ? std::atoi(argv[2]) : 20;
   constexpr int64_t kMlpSteps = 500;
   try {
     init({.cuda = CudaMode::on});
     const Subject mlp = small_mlp(kMlpSteps), language = gpt(gpt_steps), one = gpt(1);
+    if (learner_alone) {
+      for (const auto& [name, subject] : {std::pair("mlp", &mlp), std::pair("gpt", &language)}) {
+        by_learner(*subject);
+        std::printf("%s %.6g\n", name, 1e3 * by_learner(*subject));
+      }
+      return 0;
+    }
     std::printf("%s; median of ratios, [quartiles]\n", memory::backend(kCard).name().c_str());
     compare(rounds, "500 steps of an MLP", mlp);
     compare(rounds, (std::to_string(gpt_steps) + " steps of a GPT in bf16").c_str(), language);
