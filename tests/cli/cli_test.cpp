@@ -186,6 +186,17 @@ TEST(Cli, PlansEquallyFromWhatAnEarlierPlanMeasured) {
   EXPECT_EQ(io::read_text(kept), text);
 }
 
+TEST(Cli, WarnsOfAPhaseThatEndsBeforeItsFirstValidation) {
+  const Recipe recipe;
+  const auto rare = recipe.run({"valid_every=1000", "--dry-run"});
+  EXPECT_EQ(rare.status, 0) << rare.err;
+  EXPECT_THAT(rare.err, HasSubstr("warning: valid_every is 1000, and phase 'only' has "));
+  EXPECT_THAT(rare.err, HasSubstr(": it validates at the end of an epoch only; set a lower "
+                                  "valid_every, or 0\n"));
+  EXPECT_THAT(recipe.run({"valid_every=1", "--dry-run"}).err,
+              ::testing::Not(HasSubstr("valid_every")));
+}
+
 TEST(Cli, ABudgetIsPlannedFor) {
   const Recipe recipe;
   const auto run = recipe.run({"--host-budget", "1MiB", "micro_batch=32"});

@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <system_error>
+#include <utility>
 
 namespace tare::testing {
 namespace {
@@ -15,6 +16,20 @@ constexpr const char* kOfAnotherProgram =
 void make_pipe(const fs::path& folder, const Made&) {
   if (::mkfifo((folder / "pipe").c_str(), 0600) != 0)
     throw std::system_error(errno, std::generic_category(), "mkfifo");
+}
+
+/// A command on a bundle with the name of a program that there is not.
+Mistake trust_of_no_file(const char* name, std::vector<std::string> words) {
+  const std::string command = "[tare " + words.front() + "]";
+  words.insert(words.end(), {"--trust", "absent.pt"});
+  return {
+      .name = name,
+      .arguments = std::move(words),
+      .pieces = {command + " --trust must name the file of a TorchScript program, and "
+                           "'absent.pt' is no file; give the file that the bundle's model names"},
+      .prepare = [](const fs::path& folder, const Made& made) {
+        write(folder / "good.tare", made.bundle);
+      }};
 }
 
 }  // namespace
@@ -73,6 +88,13 @@ std::vector<Mistake> mistakes_on_the_command_line() {
       {.name = "OptionGivenTwice",
        .arguments = {"run", "tiny.yaml", "--json", "a", "--json", "b"},
        .pieces = {"--json is given twice; it takes one FILE, so give it once"}},
+      {.name = "OverwriteAndResume",
+       .arguments = {"run", "tiny.yaml", "--overwrite", "--resume"},
+       .pieces = {"--overwrite and --resume contradict each other: one starts the run anew, the "
+                  "other continues it; give one of them, or --resume=auto"}},
+      trust_of_no_file("PredictionThatTrustsNoFile", {"predict", "good.tare", "tiny.png"}),
+      trust_of_no_file("ExportThatTrustsNoFile", {"export", "good.tare", "--out", "b.tare"}),
+      trust_of_no_file("TextThatTrustsNoFile", {"generate", "good.tare"}),
       {.name = "SeveralPhasesThatDoNotFit",
        .arguments = {"run", "tiny.yaml", "--host-budget", "60KiB",
                      "phases=[{name: first, lr: 1}, {name: second, lr: 1}]"},

@@ -1,5 +1,6 @@
 // Wrong devices and failing cards, with every command: one clear message each. All on the CUDA
 // stand-in, which plays the failures; a real card has none on request.
+#include <dlfcn.h>
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <sstream>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -45,6 +47,35 @@ class Variables {
 
  private:
   std::list<ScopedVariable> set_;
+};
+
+/// Returns the digits that follow a text; empty: it is not there.
+std::string figure_behind(const std::string& text, const std::string& before) {
+  const size_t at = text.find(before);
+  if (at == text.npos) return "";
+  const size_t start = at + before.size();
+  return text.substr(start, text.find_first_not_of("0123456789", start) - start);
+}
+
+/// Holds the memory of the stand-in's card 0, but for some bytes, as a process that is not the
+/// program. The variables that share the card must be set.
+class OtherProcess {
+ public:
+  OtherProcess(size_t total_bytes, size_t free_bytes) {
+    void* const library = ::dlopen("libcuda_stand_in.so", RTLD_NOW | RTLD_LOCAL);
+    if (!library) throw std::runtime_error(::dlerror());
+    const auto allocate = reinterpret_cast<int (*)(void**, size_t)>(::dlsym(library, "cudaMalloc"));
+    free_ = reinterpret_cast<int (*)(void*)>(::dlsym(library, "cudaFree"));
+    if (!allocate || !free_ || allocate(&held_, total_bytes - free_bytes) != 0)
+      throw std::runtime_error("the stand-in gives no memory");
+  }
+  ~OtherProcess() { free_(held_); }
+  OtherProcess(const OtherProcess&) = delete;
+  OtherProcess& operator=(const OtherProcess&) = delete;
+
+ private:
+  int (*free_)(void*) = nullptr;
+  void* held_ = nullptr;
 };
 
 size_t count_of(const std::string& text, const std::string& word) {
@@ -238,11 +269,13 @@ TEST_F(CardMistakes, OfAnOldAndANewCardTheNewOneIsUsed) {
   const auto plan = expect(0, {"sweep", "plan", "sweep.yaml"});
   {
     const Variables alone(Environment{{"CUDA_VISIBLE_DEVICES", "1"}});
-    EXPECT_EQ(plan.out, expect(0, {"sweep", "plan", "sweep.yaml"}).out)
-        << "the old card has no say in what the new one takes";
+    std::string text = expect(0, {"sweep", "plan", "sweep.yaml"}).out;
+    EXPECT_EQ(plan.out, text.replace(text.find("cuda:0 ("), 8, "cuda:1 ("))
+        << "the old card has no say in what the new one takes, but in how the cards are counted";
   }
-  const auto sweep = expect(0, {"sweep", "run", "sweep.yaml"},
-                            "no run is placed on GPU-01010101-0101-0101-0101-010101010101: ");
+  const auto sweep =
+      expect(0, {"sweep", "run", "sweep.yaml"},
+             "no run is placed on cuda:0 (GPU-01010101-0101-0101-0101-010101010101): ");
   EXPECT_THAT(sweep.out, HasSubstr("6 complete, 0 failed"));
 }
 
@@ -250,7 +283,8 @@ TEST_F(CardMistakes, ASweepOfACardByItsNumberUsesThatCardOrIsRefused) {
   const Variables two(Environment{{"STAND_IN_CARDS", "2"}, {"STAND_IN_SM", "50,90"}});
   for (const char* verb : {"plan", "run"})
     expect(2, {"sweep", verb, "sweep.yaml", "set.device=cuda:0"},
-           "device has no card that can be used: GPU-01010101-0101-0101-0101-010101010101: 'CUDA "
+           "device has no card that can be used: cuda:0 "
+           "(GPU-01010101-0101-0101-0101-010101010101): 'CUDA "
            "stand-in' has compute capability 5.0");
   EXPECT_FALSE(fs::exists(path("runs/cards"))) << "refused before any run";
   const auto on_new = expect(0, {"sweep", "run", "sweep.yaml", "set.device=cuda:1"});
@@ -297,11 +331,11 @@ TEST_F(CardMistakes, ACardWithoutMemoryForAContextIsOneErrorOfMemory) {
   EXPECT_FALSE(fs::exists(path("runs/card")));
   for (const char* device : {"cuda", "cuda:0"})
     for (const char* verb : {"plan", "run"})
-      expect(
-          2, {"sweep", verb, "sweep.yaml", std::string("set.device=") + device},
-          "device has no card that can be used: GPU-01010101-0101-0101-0101-010101010101: out of "
-          "memory: 286.1 MiB are free, and context and libraries of a run take 600 MiB; end "
-          "other processes on the card");
+      expect(3, {"sweep", verb, "sweep.yaml", std::string("set.device=") + device},
+             "device has no card that can be used: cuda:0 "
+             "(GPU-01010101-0101-0101-0101-010101010101): out of "
+             "memory: 286.1 MiB are free, and context and libraries of a run take 600 MiB; end "
+             "other processes on the card");
   EXPECT_FALSE(fs::exists(path("runs/cards"))) << "refused before any run";
 }
 
@@ -323,9 +357,10 @@ TEST_F(CardMistakes, WhereNoCardHasMemoryForAContextAutoTakesTheHostAndSaysSo) {
               HasSubstr("cuda:0: less is available than context and libraries of a process take "
                         "(600 MiB), so `device: auto` passes over it"));
   for (const char* verb : {"plan", "run"}) {
-    const auto sweep = expect(0, {"sweep", verb, "sweep.yaml"},
-                              "no run is placed on GPU-01010101-0101-0101-0101-010101010101: out "
-                              "of memory: 286.1 MiB are free");
+    const auto sweep =
+        expect(0, {"sweep", verb, "sweep.yaml"},
+               "no run is placed on cuda:0 (GPU-01010101-0101-0101-0101-010101010101): out "
+               "of memory: 286.1 MiB are free");
     EXPECT_THAT(sweep.err, HasSubstr("the runs use the host, because no card takes them"));
     EXPECT_THAT(sweep.out, Not(HasSubstr("failed: "))) << sweep.out;
   }
@@ -345,7 +380,7 @@ TEST_F(CardMistakes, AutoTakesTheCardThatHasMemoryForAContextAndSaysSo) {
   EXPECT_THAT(expect(0, {"doctor"}).out, HasSubstr("device: auto  takes cuda:1\n"));
   expect(3, {"run", "card.yaml", "--overwrite"}, "; there is also cuda:1; device: auto takes");
   expect(0, {"run", "card.yaml", "device=cuda:1", "--overwrite"});
-  expect(2, {"sweep", "run", "sweep.yaml", "set.device=cuda:0"}, "out of memory: 286.1 MiB");
+  expect(3, {"sweep", "run", "sweep.yaml", "set.device=cuda:0"}, "out of memory: 286.1 MiB");
   EXPECT_THAT(expect(0, {"sweep", "run", "sweep.yaml", "set.device=cuda:1"}).out,
               HasSubstr("6 complete, 0 failed"));
 }
@@ -374,6 +409,56 @@ TEST_F(CardMistakes, ASweepPlacesRunsByTheContextThatARunHasMeasured) {
   expect(0, {"run", "card.yaml"});
   EXPECT_THAT(content_of(path("home/plan/contexts.tsv")), HasSubstr("104857600\tCUDA stand-in\n"));
   EXPECT_NE(expect(0, plan).out, before);
+}
+
+TEST_F(CardMistakes, ACardThatAnotherProcessFillsIsNoSmallCard) {
+  const Variables one(shared({{"STAND_IN_BYTES", "17179869184"}}));
+  const OtherProcess other(size_t{16} << 30, size_t{60} << 20);
+  const char* const has = "cuda:0, which has 60 MiB free of 16 GiB";
+  const std::vector<std::string> large{"card.yaml", "model.hidden=[8192]", "micro_batch=32"};
+  const auto with = [&](const char* command) {
+    std::vector<std::string> words{command};
+    words.insert(words.end(), large.begin(), large.end());
+    return words;
+  };
+  EXPECT_THAT(expect(3, with("run"), has).err,
+              HasSubstr("; `tare top` shows which processes hold the rest of the card: end them, "
+                        "or take another card"));
+  const auto plan = tare(with("plan"));
+  EXPECT_EQ(plan.status, 3) << plan.err;
+  EXPECT_THAT(plan.out, HasSubstr(has));
+  EXPECT_FALSE(fs::exists(path("runs/card")));
+}
+
+TEST_F(CardMistakes, ABudgetAboveTheCardIsRefused) {
+  expect(2, {"run", "card.yaml", "--device-budget", "17GiB"},
+         "[tare run] --device-budget must be at most 16 GiB, the memory of cuda:0 'CUDA stand-in', "
+         "got 17 GiB; give less, or omit it");
+}
+
+// What the allocator asks a card for is a segment, by which no batch can be estimated.
+TEST_F(CardMistakes, ARefusalOfACardIsInTheWordsOfTareWithTheAdviceOfThePlan) {
+  const std::vector<std::string> settings{"card.yaml", "model={name: resnet9, width: 16}",
+                                          "data.size=28", "micro_batch=32"};
+  const auto with = [&](const char* command, const std::vector<std::string>& more) {
+    std::vector<std::string> words{command};
+    words.insert(words.end(), settings.begin(), settings.end());
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  };
+  const Variables small(Environment{{"STAND_IN_BYTES", "58720256"}});
+  const auto plan = tare(with("plan", {}));
+  EXPECT_EQ(plan.status, 3) << plan.err;
+  const auto run = expect(3, with("run", {"--no-plan"}),
+                          "[tare] error: [memory.allocate] out of memory on cuda:0: asked for ");
+  for (const char* raw : {"CUDA out of memory", "Tried to allocate", "linear estimate"})
+    EXPECT_THAT(run.err, Not(HasSubstr(raw)));
+  const auto planned = figure_behind(plan.out, "largest micro-batch of this batch: ");
+  ASSERT_NE(planned, "") << plan.out;
+  EXPECT_THAT(run.err, HasSubstr(" in micro-batches of " + planned + " at most"));
+  EXPECT_THAT(run.err, HasSubstr("change micro_batch at command line\n"));
+  const auto refused = expect(3, with("run", {}));
+  EXPECT_THAT(refused.err, HasSubstr("the largest micro-batch of this batch is " + planned + ","));
 }
 
 TEST_F(CardMistakes, TheDoctorMeasuresTheContext) {
@@ -466,7 +551,7 @@ TEST_F(CardMistakes, ASweepGoesOnWithoutTheCardThatIsLost) {
   EXPECT_EQ(sweep.status, 1) << sweep.out << sweep.err;
   EXPECT_THAT(sweep.out, HasSubstr("5 complete, 1 failed, 0 waiting"));
   EXPECT_EQ(count_of(sweep.err,
-                     "GPU-02020202-0202-0202-0202-020202020202 is there no longer, so "
+                     "cuda:1 (GPU-02020202-0202-0202-0202-020202020202) is there no longer, so "
                      "no more runs are placed on it"),
             1U)
       << sweep.err;

@@ -53,6 +53,16 @@ TEST(SweepCommand, PlansRunsAndPrintsTheMemory) {
                   "phases.0.lr=[-0-9.e]+  model.width=[0-9]+  in runs/tiny/tiny[0-3]_[^ ]+\n"));
 }
 
+TEST(SweepCommand, SaysHowManyRunsAreTogetherInARound) {
+  const Sweep sweep;
+  const auto plan = sweep.tare(
+      {"plan", "sweep.yaml", "resources.jobs=4", "resources.total=8GiB", "resources.memory=5GiB"});
+  EXPECT_EQ(plan.status, 0) << plan.err;
+  EXPECT_THAT(plan.out, HasSubstr("tiny: 4 runs, 1 at a time of the 4 that are allowed, because no "
+                                  "more fit into the memory, in 8 GiB\n"));
+  EXPECT_THAT(plan.out, HasSubstr("  round 4  planned "));
+}
+
 TEST(SweepCommand, SaysWhoseMemoryAPlanForAClusterIsFor) {
   const Sweep sweep;
   const char* const own =

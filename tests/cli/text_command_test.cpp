@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <fstream>
 
+#include "support/damage.h"
 #include "support/environment.h"
 #include "support/program.h"
 #include "support/temp_dir.h"
@@ -72,6 +73,16 @@ TEST_F(TextCommand, GeneratedTextsAreFilesOfAFolder) {
   EXPECT_EQ(made.status, 0) << made.err;
   EXPECT_EQ(std::ranges::count(made.out, '\n'), 30);
   EXPECT_TRUE(fs::exists(folder_ / "texts/mixed/29.txt"));
+  const auto check = tare({"data", "check", "texts"});
+  EXPECT_EQ(check.status, 0) << check.err;
+  EXPECT_EQ(check.out,
+            "text_folder: 30 texts of texts; train 24, valid 6, test none\n"
+            "3 classes: bad, good, mixed\n0 errors, 0 warnings\n");
+  overwrite(folder_ / "texts/good/empty.txt", "");
+  const auto empty = tare({"data", "check", "texts"});
+  EXPECT_EQ(empty.status, 2) << empty.out;
+  EXPECT_THAT(empty.err, HasSubstr("good/empty.txt"));
+  fs::remove(folder_ / "texts/good/empty.txt");
   const auto run =
       tare({"run", "reviews.yaml", "device=cpu", "model.width=8", "batch=4",
             "data={name: text_folder, folder: texts}", "phases=[{name: only, epochs: 1}]"});

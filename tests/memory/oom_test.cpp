@@ -53,6 +53,27 @@ TEST(Classify, KnowsLibTorchsType) {
   EXPECT_EQ(info->asked_bytes, int64_t{5} << 29);
 }
 
+TEST(Classify, WordsTheRefusalOfACardAsItsOwn) {
+  const std::string head =
+      "CUDA out of memory. Tried to allocate 32.00 MiB. GPU 1 has a total capacity of 56.00 MiB of "
+      "which 22.00 MiB is free. Including non-PyTorch memory, this process has 34.00 MiB memory in "
+      "use. ";
+  const std::string tail = "Of the allocated memory 15.82 MiB is allocated by PyTorch.";
+  const auto full = classified(c10::OutOfMemoryError(head + tail));
+  ASSERT_TRUE(full);
+  EXPECT_EQ(full->message,
+            "[memory.allocate] out of memory on cuda:1: asked for 32 MiB, and 22 MiB of 56 MiB is "
+            "free; take a smaller batch or model, or another card: `tare top` shows which processes "
+            "hold the memory of each");
+  EXPECT_EQ(full->detail, head.substr(0, head.size() - 1));
+  const auto budget = classified(c10::OutOfMemoryError(head + "40.00 MiB allowed; " + tail));
+  ASSERT_TRUE(budget);
+  EXPECT_EQ(budget->message,
+            "[memory.allocate] out of memory on cuda:1: asked for 32 MiB, which is above what is "
+            "left of a budget of 40 MiB; raise the budget, or take a smaller batch or model");
+  EXPECT_EQ(classified(OutOfMemory(c10::kCPU, 7, 0))->detail, "");
+}
+
 TEST(Classify, KnowsTheErrorOfLibTorchsOwnHostAllocator) {
   try {
     c10::GetDefaultCPUAllocator()->allocate(size_t{1} << 60);

@@ -17,6 +17,16 @@ TEST(TrackerCost, IsRecordsTimesTheTimeOfOne) {
   EXPECT_EQ(TrackerCost{}.share(), 0);
 }
 
+TEST(TrackerCost, IsWrittenWithoutExponents) {
+  const auto text = [](double ns_each, double seconds) {
+    return TrackerCost{.records = 1000, .ns_each = ns_each, .seconds = seconds}.str("frees");
+  };
+  EXPECT_EQ(text(123.4, 1), "1,000 frees at 123 ns, 0.012 % of the time");
+  EXPECT_EQ(text(1234.5, 1), "1,000 frees at 1234 ns, 0.12 % of the time");
+  EXPECT_EQ(text(14.2, 10'000), "1,000 frees at 14 ns, 0.00000014 % of the time");
+  EXPECT_EQ(text(9.5, 1), "1,000 frees at 9.5 ns, 0.00095 % of the time");
+}
+
 TEST(TrackerWatch, CountsTheAllocationsSinceItsStart) {
   const TrackerWatch watch(c10::kCPU);
   EXPECT_EQ(watch.cost().records, 0U);

@@ -64,13 +64,13 @@ TEST(RunWithPlan, StopsBeforeAnyWorkIfAPhaseCannotFit) {
                                "32 needs "));
   EXPECT_THAT(whole, HasSubstr("; phase 'all' with batch 32 needs "));
   EXPECT_THAT(whole, HasSubstr("the largest batch that fits is"));
-  EXPECT_THAT(whole, HasSubstr("; micro_batch: auto would take parts of "));
+  EXPECT_THAT(whole, HasSubstr(", which micro_batch: auto would take"));
   EXPECT_THAT(whole, HasSubstr("; set a lower micro_batch or a smaller model"));
   EXPECT_THAT(whole, HasSubstr("--no-plan"));
   recipe.learner.micro_batch = {};
   const std::string parts = refusal(recipe, int64_t{256} << 10);  // less than the optimizer wants
   EXPECT_THAT(parts, HasSubstr("3 phases do not fit cpu, which has 256 KiB: phase 'first'"));
-  EXPECT_THAT(parts, ::testing::Not(HasSubstr("parts of")));
+  EXPECT_THAT(parts, ::testing::Not(HasSubstr("micro_batch: auto")));
   EXPECT_THAT(parts, HasSubstr("; no batch fits; set a smaller model or a higher budget"));
   EXPECT_THAT(parts, ::testing::Not(HasSubstr("stands at"))) << "there is no file";
   recipe.phases.resize(1);

@@ -26,5 +26,15 @@ TEST(DeviceName, IsCheckedToItsLastCharacter) {
   EXPECT_THROW((void)parse_device("cuda:127"), DeviceError);
 }
 
+TEST(DeviceName, HasPartsWhetherOrNotThereIsSuchADevice) {
+  const auto numbered = parts_of("cuda:12");
+  ASSERT_TRUE(numbered);
+  EXPECT_EQ(numbered->type, "cuda");
+  EXPECT_EQ(numbered->index, 12);
+  EXPECT_EQ(parts_of("npu")->index, std::nullopt);
+  for (const char* name : {"cuda:", "cuda:1x", "cuda:-1", "cuda:128"})
+    EXPECT_FALSE(parts_of(name)) << name;
+}
+
 }  // namespace
 }  // namespace tare::runtime

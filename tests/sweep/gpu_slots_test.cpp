@@ -48,6 +48,9 @@ TEST(VisibleGpus, AreInTheOrderOfCudasIndices) {
   ASSERT_EQ(turned.size(), 2U);
   EXPECT_EQ(turned[0].name, "GPU-2c2c");
   EXPECT_EQ(turned[1].name, "GPU-0a0a");
+  EXPECT_EQ(turned[1].short_name(), "cuda:1");
+  EXPECT_EQ(turned[1].full_name(), "cuda:1 (GPU-0a0a)");
+  EXPECT_EQ(launch::DeviceSlot{.name = "host"}.full_name(), "host");
 }
 
 }  // namespace

@@ -33,8 +33,8 @@ void make_folder_of(const std::filesystem::path& path) {
 }
 
 double value_of(const EpochRow& row, const std::string& column) {
-  const auto found = std::ranges::find(row.metrics, column, &MetricValue::name);
-  return found == row.metrics.end() ? std::numeric_limits<double>::quiet_NaN() : found->value;
+  const MetricValue* const found = report::find_metric(row.metrics, column);
+  return found ? found->value : std::numeric_limits<double>::quiet_NaN();
 }
 
 // The next write has all rows again.

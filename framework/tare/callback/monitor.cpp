@@ -10,6 +10,7 @@
 #include "tare/base/log.h"
 #include "tare/callback/registry.h"
 #include "tare/callback/save_failure.h"
+#include "tare/report/run_tables.h"
 
 namespace tare {
 namespace {
@@ -40,18 +41,12 @@ bool lower_is_better_for(const std::string& figure) {
   return false;
 }
 
-/// Returns the metric of this name; nullptr: the row has none.
-const MetricValue* metric_of(const EpochRow& row, const std::string& name) {
-  const auto metric = std::ranges::find(row.metrics, name, &MetricValue::name);
-  return metric == row.metrics.end() ? nullptr : &*metric;
-}
-
 }  // namespace
 
 double Monitor::value(const EpochRow& row) const {
   if (figure == "train_loss") return row.train_loss;
   if (figure == "valid_loss") return row.valid_loss;
-  if (const MetricValue* metric = metric_of(row, figure)) return metric->value;
+  if (const MetricValue* metric = report::find_metric(row.metrics, figure)) return metric->value;
   std::string known = "train_loss, valid_loss";
   for (const auto& m : row.metrics) known += ", " + m.name;
   throw ConfigError("monitor",
@@ -59,7 +54,7 @@ double Monitor::value(const EpochRow& row) const {
 }
 
 bool Monitor::is_of_validation(const EpochRow& row) const {
-  return figure == "valid_loss" || metric_of(row, figure) != nullptr;
+  return figure == "valid_loss" || report::find_metric(row.metrics, figure) != nullptr;
 }
 
 std::string MonitorTurns::counted(int64_t looks) const {
@@ -67,7 +62,7 @@ std::string MonitorTurns::counted(int64_t looks) const {
 }
 
 bool Monitor::improves(const EpochRow& row, std::optional<double> best) const {
-  const MetricValue* metric = metric_of(row, figure);
+  const MetricValue* metric = report::find_metric(row.metrics, figure);
   const auto said = metric ? metric->lower_is_better : std::nullopt;
   const bool lower = lower_is_better.value_or(said.value_or(lower_is_better_for(figure)));
   const double now = value(row);

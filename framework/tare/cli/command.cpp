@@ -5,6 +5,7 @@
 
 #include "tare/base/error.h"
 #include "tare/base/table.h"
+#include "tare/cli/trust.h"
 
 namespace tare::cli {
 
@@ -129,7 +130,8 @@ const std::vector<Command>& commands() {
        {"tare cp digits/staged mine.yaml"},
        cp_command},
       {"data",
-       "fetch a data set, make a generated one, or check pictures, a table or a recipe's data",
+       "fetch a data set, make a generated one, or check pictures, texts, a table or a recipe's "
+       "data",
        "fetch|make|check NAME|PATH [key=value ...]",
        2,
        {{"out", "DIR", "make: where the files go (default: the data cache)"},
@@ -145,7 +147,8 @@ const std::vector<Command>& commands() {
        {{"fetch", "download a data set into the data cache"},
         {"make", "write generated digits or texts as files"},
         {"check",
-         "read every picture of a folder or a list, every row of a table, or the data of a recipe, "
+         "read every picture of a folder or a list, every text of a folder, every row of a table, "
+         "or the data of a recipe, "
          "and name what is bad; key=value: options of the table as in data of a recipe"}}},
       {"export",
        "write a bundle for prediction from a run, a checkpoint of a run or another bundle",
@@ -154,7 +157,7 @@ const std::vector<Command>& commands() {
        {{"out", "FILE", "where it goes (default: in the run's folder; needed for a bundle)"},
         {"weights", "as_is|fp32|fp8",
          "how matrices are stored (default: as the recipe's export_weights says)"},
-        {"trust", "FILE", "run the TorchScript program FILE, which the bundle's model needs"}},
+        trust_option()},
        {"tare export runs/digits-staged --out digits.tare",
         "tare export runs/digits-staged --weights fp8 --out small.tare"},
        export_command},
@@ -174,8 +177,8 @@ const std::vector<Command>& commands() {
         {"temperature", "T", "how freely they are drawn; 0: always the most probable (default: 1)"},
         {"top-k", "K", "draw from the K most probable tokens (default: from all)"},
         {"seed", "N", "equal seeds give equal texts (default: 0)"},
-        {"device", "cpu|cuda|cuda:N", "where to compute (default: cpu)"},
-        {"trust", "FILE", "run the TorchScript program FILE, which the bundle's model needs"}},
+        {"device", "auto|cpu|cuda|cuda:N", "where to compute (default: cpu)"},
+        trust_option()},
        {"tare generate runs/shakespeare/shakespeare.tare 'ROMEO:' --length 300 --temperature 0.8"},
        generate_command},
       {"doctor",

@@ -19,11 +19,14 @@
 #include "tare/data/image_list.h"
 #include "tare/data/picture_check.h"
 #include "tare/data/table_check.h"
+#include "tare/data/text_folder.h"
 #include "tare/recipe/phase_data.h"
 #include "tare/recipe/read_recipe.h"
 
 namespace tare::cli {
 namespace {
+
+constexpr size_t kShownClasses = 20;
 
 /// Returns an option with its default, unless that is described in words, and its meaning.
 ListEntry row_of(const RecipeKey& option) {
@@ -123,9 +126,27 @@ int check_file(const std::string& file, const std::vector<std::string>& settings
   return say(check_table(table_options(file, settings, arguments)), file, as_json);
 }
 
-/// Checks a folder of pictures, or of CIFAR's files.
+/// Checks a folder of texts, of which the first problem is thrown.
+int check_texts(const std::string& folder, bool as_json) {
+  const datasets::Named named =
+      datasets::make({.name = "text_folder", .folder = folder}, datasets::Network::forbidden);
+  if (as_json) {
+    std::cout << json_of(named.description);
+    return kSuccess;
+  }
+  std::cout << "text_folder: " << printable(named.description, 2000) << '\n';
+  const auto classes = named.splits.train->labels();
+  if (!classes.empty())
+    std::cout << classes.size() << (classes.size() == 1 ? " class: " : " classes: ")
+              << listed(classes, kShownClasses) << '\n';
+  std::cout << "0 errors, 0 warnings\n";
+  return kSuccess;
+}
+
+/// Checks a folder of pictures, of texts, or of CIFAR's files.
 int check_folder(const std::string& folder, bool as_json) {
   datasets::check_files({.name = "image_folder", .folder = folder});
+  if (is_text_folder(folder)) return check_texts(folder, as_json);
   return say(is_cifar(folder) ? check_cifar(folder) : check_pictures(folder), folder, as_json);
 }
 

@@ -7,7 +7,7 @@
 #include "tare/base/error.h"
 #include "tare/cli/command.h"
 #include "tare/cli/output.h"
-#include "tare/model/registry.h"
+#include "tare/cli/trust.h"
 #include "tare/recipe/export.h"
 #include "tare/runtime/init.h"
 
@@ -15,7 +15,7 @@ namespace tare::cli {
 
 int export_command(const Arguments& arguments) {
   init({.cuda = CudaMode::off});  // nothing is computed
-  if (arguments.has("trust")) models::trust_program(arguments.get("trust"));
+  trust_given(arguments, "tare export");
   if (arguments.has("out"))
     refuse_to_replace(arguments.get("out"), FileKind::bundle, "--out",
                       arguments.positional().front());

@@ -7,11 +7,11 @@
 
 #include "tare/base/error.h"
 #include "tare/cli/command.h"
+#include "tare/cli/trust.h"
 #include "tare/config/node.h"
 #include "tare/inference/bundle_folder.h"
 #include "tare/inference/predictor.h"
 #include "tare/model/generate.h"
-#include "tare/model/registry.h"
 #include "tare/model/vocabulary.h"
 #include "tare/runtime/init.h"
 
@@ -45,7 +45,7 @@ void check_generates(const BundleManifest& manifest) {
 int generate_command(const Arguments& arguments) {
   const auto& words = arguments.positional();
   const GenerateOptions options = options_of(arguments);
-  if (arguments.has("trust")) models::trust_program(arguments.get("trust"));
+  trust_given(arguments, kWhere);
   const std::string device = arguments.get("device", "cpu");
   init({.threads = 0, .cuda = device == "cpu" ? CudaMode::off : CudaMode::automatic});
   Predictor predictor(bundle_at(words.front()), {.device = device});

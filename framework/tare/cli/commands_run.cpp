@@ -71,6 +71,12 @@ void set_process_limit(const Arguments& arguments) {
 }
 
 void refuse_contradictions(const Arguments& arguments) {
+  if (arguments.has("overwrite") && resume_of(arguments) == Resume::always)
+    throw ConfigError(
+        "tare run",
+        "--overwrite and --resume contradict each other: one starts the run anew, the "
+        "other continues it; give one of them, or --resume=auto, which continues a run "
+        "where there is one to continue");
   if (!arguments.has("quiet")) return;
   for (const char* other : {"verbose", "monitor-memory"})
     if (arguments.has(other))
@@ -93,6 +99,19 @@ void check_recording_folder(const Arguments& arguments) {
                                       printable(folder.string()) + "' is a file");
 }
 
+/// Throws for a budget above what the card has, which would limit nothing.
+void check_device_budget(const Arguments& arguments, c10::Device device) {
+  const auto bytes = bytes_of(arguments, "device-budget");
+  if (!bytes) return;
+  const memory::DeviceBackend& card = memory::backend(device);
+  const int64_t total = card.memory_info().total_bytes;
+  if (*bytes <= total) return;
+  throw ConfigError("tare run", "--device-budget must be at most " + format_bytes(total) +
+                                    ", the memory of " + device.str() + " '" +
+                                    printable(card.name()) + "', got " + format_bytes(*bytes) +
+                                    "; give less, or omit it");
+}
+
 /// Limits what tensors may take.
 void set_budgets(const Arguments& arguments, const RecipeOptions& recipe) {
   const c10::Device device = runtime::open_device(recipe.learner.device);
@@ -105,17 +124,33 @@ void set_budgets(const Arguments& arguments, const RecipeOptions& recipe) {
   if (!device.is_cpu() && arguments.has("host-budget"))
     log::warning("--host-budget limits the tensors of the host, and the run is on " + device.str() +
                  ": --device-budget limits those");
+  check_device_budget(arguments, device);
   set_budget(arguments, "host-budget", c10::kCPU);
   set_budget(arguments, "device-budget", device);
   set_process_limit(arguments);
 }
 
-/// The report's batch is an estimate; a plan knows what whole steps need.
-void advise_by_plan(const RecipeOptions& recipe) {
-  for (const MemoryPlan& phase : plan_recipe(recipe, {.advice = false}).phases)
-    if (phase.known() && !phase.runs() && phase.largest_batch > 0)
-      std::cerr << "by the plan, phase '" << printable(phase.name) << "' fits with a batch of "
-                << format_count(phase.largest_batch) << " at most\n";
+/// Returns where a key that sets a batch is to be changed.
+std::string change_text(const RecipeOptions& recipe, const std::string& key) {
+  return recipe.file.has(key) ? "change " + key + " at " + printable(recipe.file.place(key).str())
+                              : "set " + key + ", which the recipe leaves to the size of the data";
+}
+
+/// Prints for each phase that does not fit what does by the plan, which knows what whole steps
+/// need; returns whether there is one.
+bool advise_by_plan(const RecipeOptions& recipe) {
+  bool advised = false;
+  for (const MemoryPlan& phase : plan_recipe(recipe, {.advice = false}).phases) {
+    if (!phase.known() || phase.runs() || phase.largest_batch == 0) continue;
+    std::cerr << "by the plan, phase '" << printable(phase.name) << "' fits with a batch of "
+              << format_count(phase.largest_batch) << " at most";
+    if (phase.largest_micro_batch > 0)
+      std::cerr << ", and this batch in micro-batches of "
+                << format_count(phase.largest_micro_batch) << " at most";
+    std::cerr << '\n';
+    advised = true;
+  }
+  return advised;
 }
 
 /// Prints what held the memory, and which line of the recipe sets the batch. An error with other
@@ -125,16 +160,15 @@ void explain_out_of_memory(const RecipeOptions& recipe, const c10::OutOfMemoryEr
   if (!last) return;
   memory::OutOfMemoryReport report = *last;
   const auto* ours = dynamic_cast<const OutOfMemory*>(&error);
-  if (ours && ours->advice() != report.advice()) report.fitting_batch.reset();
+  const bool smaller_helps = !ours || ours->advice() == report.advice();
+  if (!smaller_helps) report.fitting_batch.reset();
   std::cerr << report.str();
   const std::string& key = report.workload.setting;
-  if (report.fitting_batch && !key.empty())
-    std::cerr << (recipe.file.has(key)
-                      ? "change " + key + " at " + printable(recipe.file.place(key).str())
-                      : "set " + key + ", which the recipe leaves to the size of the data")
-              << '\n';
+  const std::string change = key.empty() ? "" : change_text(recipe, key) + '\n';
+  if (report.fitting_batch) std::cerr << change;
   try {
-    advise_by_plan(recipe);
+    const bool advised = advise_by_plan(recipe);
+    if (advised && smaller_helps && !report.fitting_batch) std::cerr << change;
   } catch (const std::exception& why) {
     log::debug("no plan after out of memory: " + printable(why.what()));
   }

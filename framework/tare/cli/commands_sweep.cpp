@@ -134,10 +134,9 @@ int plan(const SweepOptions& sweep) {
   const auto executor = executor_of(sweep);
   const auto slots = prepared_slots(sweep, *executor);
   check_sweep_with_data(sweep);
-  const auto cells = first_cells(sweep);
   PlannedRounds rounds(sweep, *executor, slots);
-  rounds.print_head(cells.size());
-  for (const auto& cell : cells) rounds.print(cell);
+  for (const auto& cell : first_cells(sweep)) rounds.add(cell);
+  rounds.print();
   return kSuccess;
 }
 
@@ -218,7 +217,7 @@ int run(sweep::SweepFile& file, bool retry_failed) {
             if (on_named_card) settings.push_back(std::string("device=") + kCardOfRun);
             return run_of(sweep, *executor, settings, slot, bytes);
           },
-      .slots = [&](const auto& resources) { return slots_of(sweep, *executor, resources); },
+      .slots = [&](const auto& resources) { return slots_of(sweep, *executor, resources, slots); },
       .is_lost = [](const auto& slot) { return slot.is_gpu() && sweep::is_lost(slot); },
       .predict = [&](const auto& settings) { return plans.bytes(settings); },
       .signature = [&](const auto& settings) { return plans.signature(settings); },

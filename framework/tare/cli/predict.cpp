@@ -18,11 +18,11 @@
 #include "tare/base/signals.h"
 #include "tare/cli/arguments.h"
 #include "tare/cli/predict_inputs.h"
+#include "tare/cli/trust.h"
 #include "tare/inference/bundle_folder.h"
 #include "tare/inference/predictor.h"
 #include "tare/inference/rows.h"
 #include "tare/memory/oom.h"
-#include "tare/model/registry.h"
 #include "tare/runtime/device_name.h"
 #include "tare/runtime/exit_code.h"
 #include "tare/runtime/init.h"
@@ -233,7 +233,7 @@ int predict_program(int argc, char** argv, const std::string& called) {
                  ? kIo
                  : kSuccess;
     }
-    if (arguments.has("trust")) models::trust_program(arguments.get("trust"));
+    trust_given(arguments, "tare predict");
     const Request request = read(arguments);
     init({.threads = 0, .cuda = cuda_for(request.predictor.device)});
     return predict(request);

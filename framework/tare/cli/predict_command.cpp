@@ -1,5 +1,6 @@
 // `tare predict`: its options and its arguments.
 #include "tare/cli/arguments.h"
+#include "tare/cli/trust.h"
 
 namespace tare::cli {
 
@@ -9,12 +10,12 @@ const Command& predict_command() {
       "print the most probable class and its probability, or the values, that a bundle predicts",
       "BUNDLE INPUT...",
       2,
-      {{"device", "cpu|cuda|cuda:N",
+      {{"device", "auto|cpu|cuda|cuda:N",
         "where to compute (default: cpu; CUDA is only loaded when asked)"},
        {"top", "K", "the K most probable classes of each sample (default: 1)"},
        {"text", "", "lines are text: characters by the bundle's labels, or bytes, are the tokens"},
        {"json", "", "one JSON array instead of a line for each class"},
-       {"trust", "FILE", "run the TorchScript program FILE, which the bundle's model needs"}},
+       trust_option()},
       {"tare predict digits.tare seven.png --top 3",
        "ls pictures/*.png | tare predict digits.tare -", "tare predict iris.tare measurements.csv",
        "echo 'once upon' | tare predict --text gpt.tare -"},

@@ -54,12 +54,18 @@ PlannedRounds::PlannedRounds(const sweep::SweepOptions& sweep, const launch::Exe
       has_own_limits_(executor.has_own_memory_limits()),
       plans_(sweep.recipe, slots.front(), /*download=*/false) {}
 
-void PlannedRounds::print_head(size_t runs) const {
-  std::string head = sweep_.name + ": " + std::to_string(runs) +
-                     (search::draws(sweep_) ? " initial runs, " : " runs, ") +
-                     std::to_string(jobs_) + " at a time, in";
+/// Returns how many runs are together in a round, and what allows no more.
+std::string PlannedRounds::at_a_time() const {
+  if (rounds_ == 1 || largest_round_ == jobs_) return std::to_string(jobs_) + " at a time";
+  return std::to_string(largest_round_) + " at a time of the " + std::to_string(jobs_) +
+         " that are allowed, because no more fit into the memory";
+}
+
+void PlannedRounds::print_head() const {
+  std::string head = sweep_.name + ": " + std::to_string(lines_.size()) +
+                     (search::draws(sweep_) ? " initial runs, " : " runs, ") + at_a_time() + ", in";
   for (const auto& slot : slots_) {
-    const std::string place = slot.is_gpu() ? slot.name + ' ' : "";
+    const std::string place = slot.is_gpu() ? slot.full_name() + ' ' : "";
     head += ' ' + (slot.is_remote() ? slot.name : place + format_bytes(slot.total_bytes));
   }
   std::cout << fitted(head, std::cout) << '\n';
@@ -73,12 +79,16 @@ void PlannedRounds::print_head(size_t runs) const {
               << '\n';
 }
 
-void PlannedRounds::print(const search::Cell& cell) {
+void PlannedRounds::add(const search::Cell& cell) {
   constexpr size_t kLongest = 4096;  // values, on the line of their run
-  const auto name = sweep::run_name(sweep_, number_++, cell);
-  const std::string line = name + "  " + text_of(sweep::settings_of(sweep_, cell, name)) + "  " +
-                           printable(search::python_text(cell), kLongest);
-  std::cout << fitted(line, std::cout) << '\n';
+  const auto name = sweep::run_name(sweep_, std::ssize(lines_), cell);
+  lines_.push_back(name + "  " + text_of(sweep::settings_of(sweep_, cell, name)) + "  " +
+                   printable(search::python_text(cell), kLongest));
+}
+
+void PlannedRounds::print() const {
+  print_head();
+  for (const std::string& line : lines_) std::cout << fitted(line, std::cout) << '\n';
 }
 
 /// Returns the round and the memory of a run, or why its recipe is refused.
@@ -101,10 +111,11 @@ std::string PlannedRounds::placed(const std::optional<int64_t>& planned) {
     place = sweep::next_start(slots_, round_, {waiting});
   }
   round_.push_back({place->device, place->bytes});
+  largest_round_ = std::max(largest_round_, std::ssize(round_));
   std::string text = "round " + std::to_string(rounds_) + "  planned " +
                      (planned ? format_bytes(*planned) : "cannot be predicted");
   if (!has_own_limits_) text += ", reserves " + format_bytes(place->bytes);
-  if (slots_.size() > 1) text += " of " + slots_[place->device].name;
+  if (slots_.size() > 1) text += " of " + slots_[place->device].short_name();
   return text;
 }
 

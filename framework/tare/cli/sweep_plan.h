@@ -51,10 +51,12 @@ class PlannedRounds {
   PlannedRounds(const sweep::SweepOptions& sweep, const launch::Executor& executor,
                 const std::vector<launch::DeviceSlot>& slots);
 
-  void print_head(size_t runs) const;    ///< prints how many runs, where, and under whose limits
-  void print(const search::Cell& cell);  ///< prints the next run, or why the recipe refuses it
+  void add(const search::Cell& cell);  ///< plans the next run
+  void print() const;  ///< prints how many runs there are, where, and each with its round
 
  private:
+  void print_head() const;
+  [[nodiscard]] std::string at_a_time() const;
   std::string text_of(const std::vector<std::string>& settings);
   std::string placed(const std::optional<int64_t>& planned);
 
@@ -64,7 +66,8 @@ class PlannedRounds {
   bool has_own_limits_ = false;
   Plans plans_;
   std::vector<sweep::Placed> round_;
-  int64_t rounds_ = 1, number_ = 0;
+  int64_t rounds_ = 1, largest_round_ = 0;
+  std::vector<std::string> lines_;  // of the runs
 };
 
 }  // namespace tare::cli

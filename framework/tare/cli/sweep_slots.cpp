@@ -2,7 +2,6 @@
 #include "tare/cli/sweep_slots.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdlib>
 #include <optional>
 #include <string_view>
@@ -15,6 +14,7 @@
 #include "tare/cli/sweep_check.h"
 #include "tare/runtime/absent_device.h"
 #include "tare/runtime/device_name.h"
+#include "tare/runtime/does_not_fit.h"
 #include "tare/runtime/init.h"
 #include "tare/sweep/gpu_slots.h"
 #include "tare/sweep/resources.h"
@@ -36,23 +36,19 @@ void see_only(const Slots& slots) {
   setenv("CUDA_VISIBLE_DEVICES", names.c_str(), 1);
 }
 
-bool is_slice(const DeviceSlot& slot) { return slot.name.starts_with("MIG-"); }
-
 /// Returns the slots that CUDA shows to one process: of slices of divided cards the first alone.
 Slots shown_at_once(const Slots& slots) {
-  if (!slots.empty() && is_slice(slots.front())) return {slots.front()};
+  if (!slots.empty() && sweep::is_slice(slots.front())) return {slots.front()};
   auto cards = slots;
-  std::erase_if(cards, is_slice);
+  std::erase_if(cards, sweep::is_slice);
   return cards;
 }
 
 /// Returns the number of a card in "cuda:1"; unset: it is another name.
 std::optional<size_t> number_of(const std::string& device) {
-  size_t number = 0;
-  if (!device.starts_with(std::string(kCards) + ':')) return std::nullopt;
-  const char* const end = device.data() + device.size();
-  const auto [stop, error] = std::from_chars(device.data() + kCards.size() + 1, end, number);
-  return error == std::errc() && stop == end ? std::optional(number) : std::nullopt;
+  const auto parts = runtime::parts_of(device);
+  if (!parts || parts->type != kCards || !parts->index) return std::nullopt;
+  return static_cast<size_t>(*parts->index);
 }
 
 /// Says why a card without capacity takes no runs.
@@ -66,10 +62,11 @@ std::string why_full(const DeviceSlot& card) {
 /// Holds the cards that take runs, and describes those that do not.
 struct Cards {
   Slots slots;
-  std::vector<std::string> unused;  // "GPU-8f2b: why"
+  std::vector<std::string> unused;  // "cuda:0 (GPU-8f2b): why"
+  bool any_full = false;            // of those that are not used
 
   void refuse(const DeviceSlot& card, const std::string& why) {
-    unused.push_back(printable(card.name) + ": " + why);
+    unused.push_back(printable(card.full_name()) + ": " + why);
   }
 };
 
@@ -83,10 +80,12 @@ Cards cards_of(const std::string& device, const sweep::Resources& resources) {
   Cards cards;
   for (auto& card : all) {
     card.jobs = resources.max_per_gpu;
-    if (sweep::has_capacity(card))
+    if (sweep::has_capacity(card)) {
       cards.slots.push_back(card);
-    else
-      cards.refuse(card, why_full(card));
+      continue;
+    }
+    cards.refuse(card, why_full(card));
+    cards.any_full = true;
   }
   return cards;
 }
@@ -108,7 +107,8 @@ void remove_unusable(Cards& cards, const Slots& shown) {
   }
 }
 
-/// Throws where the recipe asks for a card and there is no slot on one.
+/// Throws where the recipe asks for a card and there is no slot on one: DoesNotFit, as a run there
+/// does, where memory is what lacks.
 void refuse_without_card(const RecipeOptions& recipe, const Cards& cards) {
   const std::string& device = recipe.learner.device;
   if (!device.starts_with(kCards)) return;
@@ -118,8 +118,11 @@ void refuse_without_card(const RecipeOptions& recipe, const Cards& cards) {
     (void)runtime::parse_device(device);  // throws, with the reason, where CUDA has none either
     why = "NVIDIA's management library, by which a sweep finds cards, does not know it";
   }
-  throw ConfigError(recipe.file.place("device"), "device", "has no card that can be used: " + why,
-                    "auto, another card, cpu", device);
+  const ConfigError error(recipe.file.place("device"), "device",
+                          "has no card that can be used: " + why, "auto, another card, cpu",
+                          device);
+  if (cards.any_full) throw DoesNotFit(error.what());
+  throw error;
 }
 
 void warn_of_unused(const Cards& cards) {
@@ -171,11 +174,15 @@ std::vector<DeviceSlot> prepared_slots(const sweep::SweepOptions& sweep,
 }
 
 std::vector<DeviceSlot> slots_of(const sweep::SweepOptions& sweep, const launch::Executor& executor,
-                                 const sweep::Resources& resources) {
+                                 const sweep::Resources& resources, const Slots& prepared) {
   auto slots = executor.slots(resources.jobs);
   if (!slots.empty()) return slots;
   if (shared_recipe(sweep).learner.device != "cpu")
     slots = sweep::gpu_slots(resources, std::getenv("CUDA_VISIBLE_DEVICES"));
+  for (DeviceSlot& slot : slots) {  // the variable has been changed: the user counts otherwise
+    const auto same = std::ranges::find(prepared, slot.name, &DeviceSlot::name);
+    slot.device = same == prepared.end() ? "" : same->device;
+  }
   if (slots.empty()) slots.push_back(sweep::host_slot(resources));
   return slots;
 }

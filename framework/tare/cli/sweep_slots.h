@@ -18,14 +18,15 @@ inline constexpr const char* kCardOfRun = "cuda:0";
 /// Finds the slots of the executor where it has slots of its own; else the cards that take runs, of
 /// which the recipe's device may name one; else the host. Calls init() with the threads of a run,
 /// so that plans are for the first slot: of cards CUDA_VISIBLE_DEVICES then names those of the
-/// slots. Warns of each card that takes no runs. Throws ConfigError or DeviceError where the recipe
-/// asks for a card, and none that it means takes runs.
+/// slots. Warns of each card that takes no runs. Throws ConfigError, DeviceError or, for want of
+/// memory, DoesNotFit where the recipe asks for a card, and none that it means takes runs.
 [[nodiscard]] std::vector<launch::DeviceSlot> prepared_slots(const sweep::SweepOptions& sweep,
                                                              const launch::Executor& executor);
 
-/// Finds the slots once more, for other resources. To be called after prepared_slots().
-[[nodiscard]] std::vector<launch::DeviceSlot> slots_of(const sweep::SweepOptions& sweep,
-                                                       const launch::Executor& executor,
-                                                       const sweep::Resources& resources);
+/// Finds the slots once more, for other resources. `prepared`: what prepared_slots() has returned,
+/// by which the cards keep their numbers.
+[[nodiscard]] std::vector<launch::DeviceSlot> slots_of(
+    const sweep::SweepOptions& sweep, const launch::Executor& executor,
+    const sweep::Resources& resources, const std::vector<launch::DeviceSlot>& prepared);
 
 }  // namespace tare::cli

@@ -191,6 +191,10 @@ ClassFolders list_class_folders(const fs::path& folder, const FileKind& kind, bo
   return listing;
 }
 
+bool holds_files(const fs::path& folder, const FileKind& kind) {
+  return !files_below(folder, kind).found.empty();
+}
+
 std::vector<fs::path> list_files_below(const fs::path& folder, const FileKind& kind) {
   FilesBelow files = files_below(folder, kind);
   if (files.found.empty())

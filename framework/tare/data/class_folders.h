@@ -54,6 +54,10 @@ struct ClassFolders {
                                                             const FileKind& kind,
                                                             bool others = false);
 
+/// Whether a file of the kind, or a link to nothing, is in the folder or in one below it. Throws
+/// IoError.
+[[nodiscard]] bool holds_files(const std::filesystem::path& folder, const FileKind& kind);
+
 /// Returns the files of the kind in the folder and in the folders below it, in bytewise order of
 /// their paths. Hidden files and folders are skipped; files of other kinds are skipped with a
 /// warning; a link to nothing is taken, so that reading it fails. Throws IoError; ConfigError where

@@ -3,6 +3,7 @@
 
 #include <ATen/ops/scalar_tensor.h>
 
+#include <algorithm>
 #include <array>
 #include <string>
 #include <string_view>
@@ -13,6 +14,7 @@
 #include "tare/base/io.h"
 #include "tare/data/class_folders.h"
 #include "tare/data/datasets.h"
+#include "tare/data/picture_kind.h"
 #include "tare/data/text_bytes.h"
 
 namespace tare {
@@ -25,6 +27,14 @@ constexpr FileKind kText{
     .where = "data.text_folder", .extensions = kExtensions, .name = "text", .samples = "texts"};
 
 }  // namespace
+
+bool is_text_folder(const fs::path& folder) {
+  auto folders = list_subfolders(folder, kText);
+  if (folders.empty()) folders.push_back(folder);
+  return std::ranges::any_of(folders,
+                             [](const fs::path& f) { return !list_files(f, kText).empty(); }) &&
+         !holds_files(folder, kPictures);
+}
 
 std::vector<fs::path> text_files(const fs::path& folder) {
   return list_class_folders(folder, kText, false).files;

@@ -27,6 +27,10 @@ struct TextFolderOptions {
 [[nodiscard]] DatasetPtr text_folder(const std::filesystem::path& folder,
                                      const TextFolderOptions& options = {});
 
+/// Whether a folder is one for text_folder() and not for image_folder(): there are texts where
+/// text_folder() reads them, and no pictures. Throws IoError.
+[[nodiscard]] bool is_text_folder(const std::filesystem::path& folder);
+
 /// Returns the files that text_folder() reads, in its order. Throws as it does for the folder.
 [[nodiscard]] std::vector<std::filesystem::path> text_files(const std::filesystem::path& folder);
 

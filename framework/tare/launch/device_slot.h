@@ -20,9 +20,16 @@ struct DeviceSlot {
   int64_t jobs = 1;                ///< runs at a time
   int64_t context_bytes = 0;       ///< that a process takes beside its tensors, in what it reserves
   SlotKind kind = SlotKind::host;  ///< which of the members above count
+  std::string device{};            ///< the card as the user counts it, "cuda:1"; empty: only `name`
 
   /// Whether it is a card of this machine.
   [[nodiscard]] bool is_gpu() const { return kind == SlotKind::gpu; }
+  /// Returns the shorter name: "cuda:1", or else `name`.
+  [[nodiscard]] const std::string& short_name() const { return device.empty() ? name : device; }
+  /// Returns "cuda:1 (GPU-8f2b)", or else `name`.
+  [[nodiscard]] std::string full_name() const {
+    return device.empty() ? name : device + " (" + name + ')';
+  }
   /// Whether its memory is not this machine's.
   [[nodiscard]] bool is_remote() const { return kind == SlotKind::remote; }
 };

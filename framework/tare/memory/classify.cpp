@@ -2,6 +2,7 @@
 #include <array>
 #include <new>
 #include <string_view>
+#include <utility>
 
 #include "tare/base/bytes.h"
 #include "tare/base/error.h"
@@ -40,12 +41,11 @@ constexpr std::array kTexts = {
 
 constexpr int kMemoryAllocation = 2;  // cudaErrorMemoryAllocation
 
-/// Parses "tried to allocate 400 bytes", "Tried to allocate 2.00 GiB."
-std::optional<int64_t> asked_bytes(std::string_view text) {
-  constexpr std::string_view kBefore = "ried to allocate ";
-  const auto at = text.find(kBefore);
+/// Returns the bytes that follow a word of the text: "400 bytes", "2.00 GiB."
+std::optional<int64_t> bytes_behind(std::string_view text, std::string_view before) {
+  const auto at = text.find(before);
   if (at == text.npos) return {};
-  text.remove_prefix(at + kBefore.size());
+  text.remove_prefix(at + before.size());
   const auto number_end = text.find(' ');
   if (number_end == text.npos) return {};
   const auto unit_end = text.find_first_of(" .,;)\n", number_end + 1);
@@ -56,14 +56,44 @@ std::optional<int64_t> asked_bytes(std::string_view text) {
   return parse_bytes(amount);
 }
 
+/// Parses "tried to allocate 400 bytes", "Tried to allocate 2.00 GiB."
+std::optional<int64_t> asked_bytes(std::string_view text) {
+  return bytes_behind(text, "ried to allocate ");
+}
+
+/// Words a refusal of CUDA's caching allocator as Tare's own are worded; empty: the text is
+/// another. It is of the form "Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 8.00 GiB
+/// of which 1.00 GiB is free. [...] 3.00 GiB allowed; ...", the last where there is a budget.
+std::string words_for_card(std::string_view text) {
+  constexpr std::string_view kCard = " GPU ", kTotal = " has a total capacity of ";
+  const auto card = text.find(kCard), end = text.find(kTotal);
+  const auto asked = asked_bytes(text), total = bytes_behind(text, kTotal),
+             free = bytes_behind(text, " of which ");
+  if (card == text.npos || end == text.npos || end < card || !asked || !total || !free) return {};
+  const auto number = text.substr(card + kCard.size(), end - card - kCard.size());
+  const std::string refused = "[memory.allocate] out of memory on cuda:" + std::string(number) +
+                              ": asked for " + format_bytes(*asked);
+  constexpr std::string_view kAllowed = " allowed;";
+  if (const auto allowed = text.find(kAllowed); allowed != text.npos) {
+    const auto start = text.rfind(". ", allowed);  // the end of the sentence before
+    const auto budget = start == text.npos ? std::nullopt : bytes_behind(text.substr(start), ". ");
+    if (budget)
+      return refused + ", which is above what is left of a budget of " + format_bytes(*budget) +
+             "; raise the budget, or take a smaller batch or model";
+  }
+  return refused + ", and " + format_bytes(*free) + " of " + format_bytes(*total) +
+         " is free; take a smaller batch or model, or another card: `tare top` shows which "
+         "processes hold the memory of each";
+}
+
 /// Explains a refusal of the card itself, in which no allocator of LibTorch had a part.
 constexpr const char* kOfCard =
     "; the card has no memory left for what a process takes beside its tensors (its context, "
     "libraries): end other processes on the card, which `tare top` shows, or take another card";
 
 /// Returns what of an error's text says what was refused. The lines behind the first one of an
-/// error of CUDA are about debugging kernels, and the end of that of its caching allocator is advice
-/// about the allocator's settings.
+/// error of CUDA are about debugging kernels, and the end of that of its caching allocator is
+/// advice about the allocator's settings.
 std::string_view without_advice(std::string_view text, bool of_card) {
   if (of_card) return text.substr(0, text.find('\n'));
   text = text.substr(0, text.find(" Of the allocated memory"));
@@ -78,6 +108,8 @@ OutOfMemoryInfo describe(OutOfMemorySource source, std::string_view text) {
       printable(without_advice(text, source == OutOfMemorySource::cuda), kMessageBytes);
   if (source == OutOfMemorySource::libtorch && text.find("DefaultCPUAllocator") != text.npos)
     info.device = c10::kCPU;
+  if (std::string words = words_for_card(text); !words.empty())
+    info.detail = std::exchange(info.message, std::move(words));
   return info;
 }
 

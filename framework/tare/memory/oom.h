@@ -53,6 +53,7 @@ struct OutOfMemoryInfo {
   std::optional<c10::Device> device{};                 ///< unset: the error does not say
   std::optional<int64_t> asked_bytes{};                ///< unset: the error does not say
   std::string message{};                               ///< one printable line
+  std::string detail{};  ///< the line of the library, where `message` has words of Tare; or empty
   /// Whether it surely is out-of-memory; false for cuDNN's NOT_SUPPORTED, which was out-of-memory
   /// only if a smaller size works.
   bool certain = true;

@@ -1,6 +1,8 @@
 // Counts what the tracker records, and the time that takes.
 #include "tare/memory/tracker_cost.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 #include "tare/base/bytes.h"
@@ -12,10 +14,18 @@ namespace {
 
 uint64_t births(c10::Device device) { return backend(device).sequence(); }
 
+/// Returns the value to two digits, and all digits of the whole number that a larger one is; never
+/// with an exponent.
 std::string two_digits(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.2g", value);
-  return text;
+  char text[64];
+  const int exponent = value > 0 ? static_cast<int>(std::floor(std::log10(value))) : 0;
+  const int decimals = std::clamp(1 - exponent, 0, 12);
+  std::snprintf(text, sizeof text, "%.*f", decimals, value);
+  std::string plain = text;
+  if (plain.find('.') == std::string::npos) return plain;
+  plain.erase(plain.find_last_not_of('0') + 1);
+  if (plain.back() == '.') plain.pop_back();
+  return plain;
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include "tare/base/bytes.h"
 #include "tare/base/error.h"
 #include "tare/config/node.h"
+#include "tare/trace/target.h"
 
 namespace tare {
 
@@ -12,7 +13,7 @@ std::string MemoryPlan::str() const {
   std::string text = "peak " + format_bytes(peak_bytes) + " (" + categories.str() + ")";
   if (!at.empty()) text += " in " + at;
   text += fits ? "; fits " : "; does not fit ";
-  text += device + ", which has " + format_bytes(capacity_bytes);
+  text += device + ", which has " + plan::capacity_text(capacity_bytes, total_bytes);
   return not_counted.empty() ? text : text + "; without " + listed(not_counted);
 }
 

@@ -34,12 +34,13 @@ struct PlanSaving {
 
 /// Predicts the memory of a fit. A value. Bytes are allocated ones, as `tare run` measures them.
 struct MemoryPlan {
-  std::string name{};          ///< of the recipe's phase; empty for Learner::plan
-  std::string device{};        ///< planned for
-  int64_t capacity_bytes = 0;  ///< what tensors can take there
-  int64_t batch = 0;           ///< samples per step
-  int64_t start_bytes = 0;     ///< what the plan counts as there before: the model, kept state
-  int64_t peak_bytes = 0;      ///< highest allocated bytes above that
+  std::string name{};                    ///< of the recipe's phase; empty for Learner::plan
+  std::string device{};                  ///< planned for
+  int64_t capacity_bytes = 0;            ///< what tensors can take there
+  std::optional<int64_t> total_bytes{};  ///< of a card on which that is free, see plan::Target
+  int64_t batch = 0;                     ///< samples per step
+  int64_t start_bytes = 0;  ///< what the plan counts as there before: the model, kept state
+  int64_t peak_bytes = 0;   ///< highest allocated bytes above that
   /// Bounds `peak_bytes` from above: equal to it where everything is counted, what the card has
   /// beyond the start where only workspaces of convolutions are not; 0: no bound is known.
   int64_t at_most_bytes = 0;

@@ -376,7 +376,9 @@ class Planner {
 }  // namespace
 
 MemoryPlan plan_for(const Target& target, int64_t batch) {
-  MemoryPlan plan{.device = target.name, .capacity_bytes = target.capacity_bytes};
+  MemoryPlan plan{.device = target.name,
+                  .capacity_bytes = target.capacity_bytes,
+                  .total_bytes = target.total_bytes};
   plan.batch = batch;
   return plan;
 }

@@ -269,6 +269,23 @@ std::string name_of(const RecipeOptions& recipe, size_t phase) {
 
 std::string phase_number(size_t phase) { return "phase " + std::to_string(phase + 1); }
 
+namespace {
+
+/// A global `valid_every` may suit other phases.
+void warn_of_no_validation_inside(const RecipeOptions& recipe, size_t phase,
+                                  const DataFacts& facts) {
+  const int64_t every = recipe.learner.valid_every;
+  const int64_t steps = all_batches(recipe, recipe.phases[phase], facts);
+  if (every == 0 || every < steps) return;
+  const std::string& name = recipe.phases[phase].name;
+  log::warning_once("valid_every is " + std::to_string(every) + ", and " +
+                    (name.empty() ? phase_number(phase) : "phase '" + printable(name) + '\'') +
+                    " has " + std::to_string(steps) + (steps == 1 ? " step" : " steps") +
+                    ": it validates at the end of an epoch only; set a lower valid_every, or 0");
+}
+
+}  // namespace
+
 // Reports the errors that the fit would find at its first batch, and classes that no label of a
 // batch has shown yet.
 void check_data(const RecipeOptions& recipe, size_t phase, const OpenData& data) {
@@ -285,6 +302,7 @@ void check_data(const RecipeOptions& recipe, size_t phase, const OpenData& data)
   if (!facts.has_valid && recipe.learner.valid_every > 0)
     refuse(recipe, "valid_every", "needs a validation split", "0, or a data.valid above 0",
            std::to_string(recipe.learner.valid_every));
+  warn_of_no_validation_inside(recipe, phase, facts);
   check_callbacks(recipe, phase, facts);
   at_value(recipe, "sampling", [&] {
     if (recipe.learner.sampling == "balanced")

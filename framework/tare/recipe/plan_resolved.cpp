@@ -51,8 +51,10 @@ class RecipePlanner {
                                    options.capacity_bytes)) {}
 
   RecipePlan run() {
-    RecipePlan result{
-        .name = recipe_.name, .device = target_.name, .capacity_bytes = target_.capacity_bytes};
+    RecipePlan result{.name = recipe_.name,
+                      .device = target_.name,
+                      .capacity_bytes = target_.capacity_bytes,
+                      .total_bytes = target_.total_bytes};
     model_ = model_spec();
     result.phases.resize(recipe_.phases.size());
     if (options_.schedule) schedules_.resize(recipe_.phases.size());

@@ -10,6 +10,7 @@
 #include "tare/config/node.h"
 #include "tare/recipe/recipe_plan.h"
 #include "tare/report/json_fields.h"
+#include "tare/trace/target.h"
 
 namespace tare {
 namespace {
@@ -144,9 +145,9 @@ const char* outcome(const RecipePlan& plan) {
 }  // namespace
 
 void print(std::ostream& out, const RecipePlan& plan) {
-  out << fitted(
-             plan.name + " on " + plan.device + ", which has " + format_bytes(plan.capacity_bytes),
-             out)
+  out << fitted(plan.name + " on " + plan.device + ", which has " +
+                    plan::capacity_text(plan.capacity_bytes, plan.total_bytes),
+                out)
       << "\n\n"
       << phase_table(plan, width_for(out)) << '\n';
   for (const auto& phase : plan.phases) out << fitted_lines(advice_of(phase), out);

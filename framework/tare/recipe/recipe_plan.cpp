@@ -7,8 +7,10 @@
 #include "tare/base/bytes.h"
 #include "tare/base/error.h"
 #include "tare/callback/registry.h"
+#include "tare/memory/context.h"
 #include "tare/recipe/phase_data.h"
 #include "tare/runtime/does_not_fit.h"
+#include "tare/trace/target.h"
 
 namespace tare {
 namespace {
@@ -28,25 +30,33 @@ Phases unfit_phases(const RecipePlan& plan) {
   return unfit;
 }
 
-std::string title_of(const MemoryPlan& phase) {
-  return "phase '" + printable(phase.name) + "' with batch " + std::to_string(phase.batch);
+/// Returns "phase 'all' with batch 64 in micro-batches of 16", the latter where the recipe sets
+/// them.
+std::string title_of(const RecipeOptions& recipe, const RecipePlan& plan, size_t phase) {
+  const MemoryPlan& planned = plan.phases[phase];
+  const auto parts = micro_batch_of(recipe, recipe.phases[phase]);
+  return "phase '" + printable(planned.name) + "' with batch " + std::to_string(planned.batch) +
+         (parts && *parts < planned.batch ? " in micro-batches of " + std::to_string(*parts) : "");
 }
 
 bool has_batch(const MemoryPlan& phase) {
   return phase.largest_batch > 0 || phase.largest_micro_batch > 0;
 }
 
-/// Returns " needs 99.6 KiB, in backward, sum", and which batch fits.
+/// Returns " needs 99.6 KiB, in backward, sum", with the figures that a plan prints, and which
+/// batch fits.
 std::string need_of(const MemoryPlan& phase, int64_t capacity) {
-  const int64_t needed = phase.start_bytes + phase.peak_bytes;
-  const std::string shown = format_bytes(needed) == format_bytes(capacity)
-                                ? format_count(needed) + " of " + format_count(capacity) + " bytes"
-                                : format_bytes(needed);
-  std::string text = " needs " +
-                     (needed > capacity ? shown
-                                        : format_bytes(phase.reserved_bytes) +
-                                              ", as the allocator of the card reserves them") +
-                     ", in " + phase.at;
+  const int64_t allocated = phase.start_bytes + phase.peak_bytes;
+  const int64_t needed = std::max(phase.reserved_bytes, allocated);
+  std::string text =
+      " needs " + (format_bytes(needed) == format_bytes(capacity)
+                       ? format_count(needed) + " of " + format_count(capacity) + " bytes"
+                       : format_bytes(needed));
+  if (needed > allocated) text += ", as the allocator of the card reserves them";
+  if (phase.peak_bytes > 0)
+    text += " (start " + format_bytes(phase.start_bytes) + ", planned peak " +
+            format_bytes(phase.peak_bytes) + ')';
+  text += ", in " + phase.at;
   if (phase.start_bytes >= capacity)
     text += "; its weights and what is kept with them take " + format_bytes(phase.start_bytes) +
             " alone, so no batch fits";
@@ -55,7 +65,8 @@ std::string need_of(const MemoryPlan& phase, int64_t capacity) {
   if (phase.largest_batch > 0)
     text += "; the largest batch that fits is " + std::to_string(phase.largest_batch);
   if (phase.largest_micro_batch > 0)
-    text += "; micro_batch: auto would take parts of " + std::to_string(phase.largest_micro_batch);
+    text += "; the largest micro-batch of this batch is " +
+            std::to_string(phase.largest_micro_batch) + ", which micro_batch: auto would take";
   return text;
 }
 
@@ -83,19 +94,29 @@ std::string advice_for(const RecipeOptions& recipe, const RecipePlan& plan, cons
          ", or run with --no-plan";
 }
 
+/// Points to the processes that hold a part of the card's memory; empty: there is no such part.
+std::string others_on_card(const RecipePlan& plan) {
+  if (!plan.total_bytes) return "";
+  const int64_t held = *plan.total_bytes - plan.capacity_bytes;
+  if (held <= memory::kContextBytes) return "";  // which this process holds itself
+  return "; `tare top` shows which processes hold the rest of the card: end them, or take another "
+         "card";
+}
+
 std::string refusal(const RecipeOptions& recipe, const RecipePlan& plan) {
   const Phases unfit = unfit_phases(plan);
   const bool one = unfit.size() == 1;
   std::string text = "[recipe.plan] " +
-                     (one ? title_of(plan.phases[unfit.front()]) + " does not fit "
+                     (one ? title_of(recipe, plan, unfit.front()) + " does not fit "
                           : std::to_string(unfit.size()) + " phases do not fit ") +
-                     plan.device + ", which has " + format_bytes(plan.capacity_bytes) + ": ";
+                     plan.device + ", which has " +
+                     plan::capacity_text(plan.capacity_bytes, plan.total_bytes) + ": ";
   for (const size_t i : unfit) {
     const MemoryPlan& phase = plan.phases[i];
-    text += (i == unfit.front() ? "" : "; ") + (one ? "it" : title_of(phase)) +
+    text += (i == unfit.front() ? "" : "; ") + (one ? "it" : title_of(recipe, plan, i)) +
             need_of(phase, plan.capacity_bytes);
   }
-  return text + advice_for(recipe, plan, unfit);
+  return text + others_on_card(plan) + advice_for(recipe, plan, unfit);
 }
 
 /// The checkpoints that callbacks save are in a plan, and what they do in the planned fit.

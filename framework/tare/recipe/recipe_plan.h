@@ -26,6 +26,7 @@ struct RecipePlanOptions {
 struct RecipePlan {
   std::string name{}, device{};              ///< the recipe's name; the device as it was given
   int64_t capacity_bytes = 0;                ///< what tensors can take there
+  std::optional<int64_t> total_bytes{};      ///< of a card on which that is free, see plan::Target
   std::vector<MemoryPlan> phases{};          ///< in order
   std::vector<SchedulePreview> schedules{};  ///< of the phases; empty unless they were asked for
 

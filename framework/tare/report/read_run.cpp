@@ -76,11 +76,6 @@ std::vector<std::string> recipe_metrics(const RunFiles& run) {
   return names;
 }
 
-const MetricValue* find_metric(const std::vector<MetricValue>& metrics, const std::string& name) {
-  const auto found = std::ranges::find(metrics, name, &MetricValue::name);
-  return found == metrics.end() ? nullptr : &*found;
-}
-
 RunFiles read_run(const fs::path& folder, const fs::path& trace) {
   if (!fs::exists(folder)) throw IoError(kWhere, folder.string(), ENOENT);
   const fs::path recipe = folder / "recipe.yaml", report = folder / "report.json";

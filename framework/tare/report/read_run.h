@@ -38,10 +38,6 @@ struct RunFiles {
 /// Returns the metrics that the run's recipe lists; empty: it lists none.
 [[nodiscard]] std::vector<std::string> recipe_metrics(const RunFiles& run);
 
-/// Returns the metric of that name; null where there is none.
-[[nodiscard]] const MetricValue* find_metric(const std::vector<MetricValue>& metrics,
-                                             const std::string& name);
-
 /// Reads recipe.yaml, report.json, the CSV files of the phases and of the worst rows, and
 /// timeline.csv of `trace`, which need not be there if `trace` is the run's folder. Throws IoError
 /// if the folder or the trace is missing, ConfigError if the folder holds no run, FormatError and

@@ -96,7 +96,7 @@ bool is_metric(const RunFiles& run, const std::string& column) {
     return names.empty() || std::ranges::find(names, column) != names.end();
   }
   const auto values = figures_of(run.figures->test ? run.figures->test : run.figures->valid);
-  return values.empty() || std::ranges::find(values, column, &MetricValue::name) != values.end();
+  return values.empty() || find_metric(values, column) != nullptr;
 }
 
 /// Returns the value that a column of a callback has in each of several epochs; unset: it has

@@ -1,6 +1,7 @@
 // Writes and reads the tables of epochs and steps.
 #include "tare/report/run_tables.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
@@ -66,6 +67,11 @@ class Table {
 };
 
 }  // namespace
+
+const MetricValue* find_metric(const std::vector<MetricValue>& metrics, const std::string& name) {
+  const auto found = std::ranges::find(metrics, name, &MetricValue::name);
+  return found == metrics.end() ? nullptr : &*found;
+}
 
 std::string csv_header(const EpochRow& row) {
   std::string line = "epoch,train_loss,valid_loss";

@@ -17,6 +17,10 @@ namespace tare::report {
 /// `samples` is not in the table.
 [[nodiscard]] std::string csv_line(const EpochRow& row);
 
+/// Returns the metric of that name in a row; null where there is none.
+[[nodiscard]] const MetricValue* find_metric(const std::vector<MetricValue>& metrics,
+                                             const std::string& name);
+
 /// Holds the line above the steps.
 inline constexpr const char* kStepsHeader = "step,loss,lr\n";
 /// Returns one line of the steps.

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <charconv>
 #include <exception>
-#include <optional>
 #include <utility>
 
 #include "tare/base/error.h"
@@ -18,23 +17,6 @@
 
 namespace tare::runtime {
 namespace {
-
-/// A name in its parts: "cuda:1" is a device of the type cuda, number 1.
-struct Name {
-  std::string type;
-  std::optional<int> index{};  // unset: the first
-};
-
-std::optional<Name> parts_of(const std::string& name) {
-  const size_t colon = name.find(':');
-  if (colon == std::string::npos) return Name{name};
-  int index = 0;
-  const char* first = name.data() + colon + 1;
-  const char* last = name.data() + name.size();
-  const auto [end, error] = std::from_chars(first, last, index);
-  if (error != std::errc() || end != last || index < 0 || index > 127) return std::nullopt;
-  return Name{name.substr(0, colon), index};
-}
 
 /// Returns the types of accelerators that have backends, and the type whose plug-in may still be
 /// loaded.
@@ -99,6 +81,17 @@ void warn_of_passed_over(c10::Device used) {
 }
 
 }  // namespace
+
+std::optional<DeviceName> parts_of(const std::string& name) {
+  const size_t colon = name.find(':');
+  if (colon == std::string::npos) return DeviceName{name};
+  int index = 0;
+  const char* first = name.data() + colon + 1;
+  const char* last = name.data() + name.size();
+  const auto [end, error] = std::from_chars(first, last, index);
+  if (error != std::errc() || end != last || index < 0 || index > 127) return std::nullopt;
+  return DeviceName{name.substr(0, colon), index};
+}
 
 std::vector<std::string> device_names() {
   std::vector<std::string> names{"auto", "cpu"};

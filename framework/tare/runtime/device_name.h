@@ -3,10 +3,21 @@
 
 #include <c10/core/Device.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace tare::runtime {
+
+/// Holds a name in its parts: "cuda:1" is a device of the type cuda, number 1.
+struct DeviceName {
+  std::string type{};          ///< what stands before the colon
+  std::optional<int> index{};  ///< from 0 to 127; unset: the first
+};
+
+/// Returns the parts of a name, whether or not there is such a device; unset where what stands
+/// behind a colon is no number of a device.
+[[nodiscard]] std::optional<DeviceName> parts_of(const std::string& name);
 
 /// Returns the names that parse_device() knows without a number: "auto", "cpu", "cuda" and the
 /// types of other backends.

@@ -48,6 +48,7 @@ int report_error(const std::exception_ptr& error, const std::string& file, int64
     log::error(named ? message : place + ": " + message);
   };
   if (const auto oom = memory::classify(error)) {
+    if (!oom->detail.empty()) log::debug("LibTorch's own words: " + oom->detail);
     show(oom->message);
     return kOutOfMemory;
   }

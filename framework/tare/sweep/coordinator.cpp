@@ -434,7 +434,7 @@ class Coordinator {
     if (device.jobs == 0) return true;
     if (!host_.is_lost || !host_.is_lost(device)) return false;
     slots_.retire(slot, sweep_.resources);
-    log::warning("[sweep] " + printable(device.name) +
+    log::warning("[sweep] " + printable(device.full_name()) +
                  " is there no longer, so no more runs are placed on it; look at `nvidia-smi` and "
                  "`dmesg`" +
                  (slots_.jobs() > 0

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "tare/cuda/nvml.h"
 #include "tare/memory/context.h"
@@ -48,7 +49,18 @@ std::vector<launch::DeviceSlot> chosen(const std::vector<Gpu>& gpus, std::string
   return some;
 }
 
+/// Names the cards as CUDA counts them. Where the first is a slice CUDA shows no other.
+std::vector<launch::DeviceSlot> counted(std::vector<launch::DeviceSlot> slots) {
+  if (!slots.empty() && is_slice(slots.front())) return slots;
+  size_t number = 0;
+  for (auto& slot : slots)
+    if (!is_slice(slot)) slot.device = "cuda:" + std::to_string(number++);
+  return slots;
+}
+
 }  // namespace
+
+bool is_slice(const launch::DeviceSlot& gpu) { return gpu.name.starts_with("MIG-"); }
 
 std::vector<launch::DeviceSlot> visible_gpus(const char* visible) {
   std::vector<Gpu> gpus;
@@ -61,10 +73,10 @@ std::vector<launch::DeviceSlot> visible_gpus(const char* visible) {
                     device.card_number(),
                     device.uuid_of_card()});
   }
-  if (visible) return chosen(gpus, visible);
+  if (visible) return counted(chosen(gpus, visible));
   std::vector<launch::DeviceSlot> all;
   for (const Gpu& gpu : gpus) all.push_back(gpu.slot);
-  return all;
+  return counted(std::move(all));
 }
 
 bool is_lost(const launch::DeviceSlot& gpu) {

@@ -8,12 +8,16 @@
 
 namespace tare::sweep {
 
-/// Returns the cards that `visible` names, in its order, which is that of CUDA's indices; each with
+/// Returns the cards that `visible` names, in its order, which is that of CUDA's indices, by which
+/// DeviceSlot::device names them, but no slices, of which CUDA shows one alone; each with
 /// the memory that is free on it now, from NVIDIA's management library: this process gets no
 /// context on any. Each slice of a card that MIG divides is a card of its own. `visible` is
 /// CUDA_VISIBLE_DEVICES; null: every card; empty: none; numbers count by PCI bus, as init() has
 /// CUDA count.
 [[nodiscard]] std::vector<launch::DeviceSlot> visible_gpus(const char* visible);
+
+/// Whether it is a slice of a card that MIG divides.
+[[nodiscard]] bool is_slice(const launch::DeviceSlot& gpu);
 
 /// Whether NVIDIA's library has the card or slice no longer: it fell off the bus, or was divided
 /// anew.

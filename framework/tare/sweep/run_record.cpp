@@ -154,8 +154,8 @@ std::string run_data_json(const RunRecord& record) {
 }
 
 std::optional<double> RunData::find(const std::string& name) const {
-  const auto found = std::ranges::find(values, name, &MetricValue::name);
-  return found == values.end() ? std::nullopt : std::optional(found->value);
+  const MetricValue* const found = report::find_metric(values, name);
+  return found ? std::optional(found->value) : std::nullopt;
 }
 
 std::optional<RunData> read_run_data(const std::filesystem::path& folder) {

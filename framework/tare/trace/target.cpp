@@ -67,9 +67,17 @@ bool is_there(const std::string& type) {
 
 /// Asks a device what its tensors, those that are there included, can take.
 int64_t capacity_of(const memory::DeviceBackend& backend) {
-  const int64_t held = backend.usage().reserved_bytes;
+  const int64_t held = backend.usage().allocated_bytes;  // what is cached counts as available
   const int64_t capacity = held + backend.memory_info().available_bytes;
   return std::min(capacity, backend.budget().value_or(capacity));
+}
+
+/// Returns Target::total_bytes of a device with this capacity.
+std::optional<int64_t> total_of(const memory::DeviceBackend& backend, int64_t capacity) {
+  const int64_t total = backend.memory_info().total_bytes;
+  if (backend.traits().is_host || capacity >= total || capacity == backend.budget())
+    return std::nullopt;
+  return total;
 }
 
 Target existing(const std::string& text, std::optional<int64_t> capacity) {
@@ -81,9 +89,11 @@ Target existing(const std::string& text, std::optional<int64_t> capacity) {
     throw ConfigError("plan.device", "'" + printable(text) +
                                          "' cannot be planned for: the backend of " + device.str() +
                                          " says no planner target");
+  const int64_t bytes = capacity ? *capacity : capacity_of(backend);
   return {.name = text == "auto" ? (traits.is_host ? "host" : device.str()) : text,
           .caches = traits.planner->caches,
-          .capacity_bytes = capacity ? *capacity : capacity_of(backend),
+          .capacity_bytes = bytes,
+          .total_bytes = capacity ? std::nullopt : total_of(backend, bytes),
           .cache = traits.planner->cache,
           .workspace_bytes = traits.planner->workspace_bytes,
           .linear_workspace_bytes = traits.planner->linear_workspace_bytes,
@@ -96,6 +106,11 @@ Target existing(const std::string& text, std::optional<int64_t> capacity) {
 }
 
 }  // namespace
+
+std::string capacity_text(int64_t capacity_bytes, std::optional<int64_t> total_bytes) {
+  return format_bytes(capacity_bytes) +
+         (total_bytes ? " free of " + format_bytes(*total_bytes) : "");
+}
 
 std::vector<std::string> card_names() {
   std::vector<std::string> names;

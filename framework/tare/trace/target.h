@@ -21,6 +21,8 @@ struct Target {
                         ///< host's allocator gives each its bytes
   /// Limits the bytes of tensors: allocated ones, or reserved ones where the allocator caches.
   int64_t capacity_bytes = 0;
+  /// All memory of a card that is here, where less is free on it, which is the limit; else unset.
+  std::optional<int64_t> total_bytes{};
   /// CUDA: the settings of the allocator in this process; those of a card that is not here are
   /// LibTorch's defaults.
   memory::CacheSettings cache{};
@@ -69,6 +71,9 @@ struct Target {
 /// they are known; unset, the device is asked, which makes a context of this process on a card.
 [[nodiscard]] Target parse_target(const std::string& text,
                                   std::optional<int64_t> capacity = std::nullopt);
+
+/// Returns "24 GiB"; "20 MiB free of 24 GiB" where Target::total_bytes is known.
+[[nodiscard]] std::string capacity_text(int64_t capacity_bytes, std::optional<int64_t> total_bytes);
 
 /// Returns the cards known by name, sorted.
 [[nodiscard]] std::vector<std::string> card_names();
