@@ -120,7 +120,8 @@ TEST_F(CardCli, PhasesOfWideFrozenWeightsPeakAsPlanned) {
       for (const std::string clears : {"true", "false"}) {
         const std::string end = ", clear_opt: " + clears + "}, ";
         const auto run = tare({"run", "card.yaml", "--overwrite", "model.width=128",
-                               "stop_on_nan=false", "frozen_weights=" + weights,
+                               "data.count=40", "batch=16", "stop_on_nan=false",
+                               "frozen_weights=" + weights,
                                "precision=" + precision,
                                "phases=[{name: a, freeze_to: -1" + end + "{name: b" + end +
                                    "{name: c, freeze_to: -1" + end + "{name: d, freeze_to: 1}]",
