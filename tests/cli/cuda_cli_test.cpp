@@ -112,6 +112,26 @@ TEST_F(CardCli, PhasesWithOneWholeBatchPeakAsPlanned) {
   }
 }
 
+// Weights of some MiB and states of earlier phases lie in blocks that are not split.
+TEST_F(CardCli, PhasesOfWideFrozenWeightsPeakAsPlanned) {
+  if (!is_stand_in()) GTEST_SKIP() << "a card's convolutions choose workspaces by themselves";
+  for (const std::string weights : {"fp8", "as_is"})
+    for (const std::string precision : {"fp32", "bf16-true"})
+      for (const std::string clears : {"true", "false"}) {
+        const std::string end = ", clear_opt: " + clears + "}, ";
+        const auto run = tare({"run", "card.yaml", "--overwrite", "model.width=128",
+                               "data.count=40", "batch=16", "stop_on_nan=false",
+                               "frozen_weights=" + weights,
+                               "precision=" + precision,
+                               "phases=[{name: a, freeze_to: -1" + end + "{name: b" + end +
+                                   "{name: c, freeze_to: -1" + end + "{name: d, freeze_to: 1}]",
+                               "--json", "run.json"});
+        ASSERT_EQ(run.status, 0) << run.err;
+        SCOPED_TRACE(weights + ' ' + precision + ' ' + clears);
+        expect_as_planned(json_of("run.json"));
+      }
+}
+
 // A run in which the allocator returns its cache in two steps in a row takes smaller parts, unless
 // it begins with those of the plan.
 TEST_F(CardCli, NoRunTakesSmallerPartsThanPlanned) {

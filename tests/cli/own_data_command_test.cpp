@@ -5,9 +5,8 @@
 #include <array>
 #include <fstream>
 
-#include "support/environment.h"
 #include "support/files.h"
-#include "support/program.h"
+#include "support/tare_folder.h"
 
 namespace tare::testing {
 namespace {
@@ -28,7 +27,7 @@ std::string bytes_of(const std::string& hexadecimal) {
   return bytes;
 }
 
-class OwnFiles : public ::testing::TestWithParam<const char*> {
+class OwnFiles : public ::testing::TestWithParam<const char*>, protected TareFolder {
  protected:
   OwnFiles() {
     for (const char* label : {"cat", "dog"}) {
@@ -46,12 +45,6 @@ class OwnFiles : public ::testing::TestWithParam<const char*> {
         << "name: s\nrecipe: own.yaml\nmetric: {name: valid_loss, goal: minimize}\n"
            "parameters: {phases.0.lr: [1.0e-3, 1.0e-2]}\nresources: {jobs: 1}\n";
   }
-  [[nodiscard]] ProgramResult tare(const std::vector<std::string>& words) const {
-    return run_program("tare", words, folder_.path());
-  }
-
-  TempDir folder_;
-  ScopedVariable home_{"TARE_HOME", folder_.path().string() + "/home"};
 };
 
 TEST_P(OwnFiles, ArePlannedAndRunAsPlanned) {

@@ -2,9 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <fstream>
-
-#include "support/program.h"
+#include "support/tare_folder.h"
 #include "tare/base/io.h"
 #include "tare/base/parts.h"
 
@@ -15,18 +13,11 @@ namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-class ProjectCommands : public ::testing::Test {
+class ProjectCommands : public ::testing::Test, protected TareFolder {
  protected:
-  [[nodiscard]] ProgramResult tare(const std::vector<std::string>& words) const {
-    return run_program("tare", words, folder_.path());
-  }
-  void write(const std::string& name, const std::string& text) const {
-    std::ofstream(folder_ / name) << text;
-  }
   [[nodiscard]] std::string read(const fs::path& name) const {
     return io::read_text(folder_ / name);
   }
-  TempDir folder_;
 };
 
 TEST_F(ProjectCommands, ANewProjectHasItsOwnNameInEachFile) {

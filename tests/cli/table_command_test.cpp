@@ -6,8 +6,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "support/program.h"
-#include "support/temp_dir.h"
+#include "support/tare_folder.h"
 
 namespace tare::testing {
 namespace {
@@ -16,7 +15,7 @@ namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-class TableCommands : public ::testing::Test {
+class TableCommands : public ::testing::Test, protected TareFolder {
  protected:
   TableCommands() {
     std::ofstream table(folder_ / "t.csv");
@@ -29,14 +28,6 @@ class TableCommands : public ::testing::Test {
            "model: {name: tabular, hidden: [8]}\nphases: [{name: only, epochs: 10, lr: 0.03}]\n"
            "export: t.tare\n";
   }
-  [[nodiscard]] ProgramResult tare(const std::vector<std::string>& words) const {
-    return run_program("tare", words, folder_.path());
-  }
-  void write(const std::string& name, const std::string& text) const {
-    std::ofstream(folder_ / name) << text;
-  }
-
-  TempDir folder_;
 };
 
 TEST_F(TableCommands, PlanRunAndPredict) {

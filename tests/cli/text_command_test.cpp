@@ -5,9 +5,7 @@
 #include <fstream>
 
 #include "support/damage.h"
-#include "support/environment.h"
-#include "support/program.h"
-#include "support/temp_dir.h"
+#include "support/tare_folder.h"
 
 namespace tare::testing {
 namespace {
@@ -16,7 +14,7 @@ namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-class TextCommand : public ::testing::Test {
+class TextCommand : public ::testing::Test, protected TareFolder {
  protected:
   TextCommand() {
     const fs::path recipe =
@@ -24,32 +22,29 @@ class TextCommand : public ::testing::Test {
     std::ifstream in(recipe);
     std::ofstream(folder_ / "reviews.yaml") << in.rdbuf();
   }
-  [[nodiscard]] ProgramResult tare(std::vector<std::string> words, bool small = false) const {
-    if (small)
-      for (const char* setting :
-           {"device=cpu", "data.count=120", "model.width=8", "phases=[{name: only, epochs: 1}]"})
-        words.emplace_back(setting);
-    return run_program("tare", words, folder_.path());
+  /// Runs a command with a recipe that is made small.
+  [[nodiscard]] ProgramResult small(std::vector<std::string> words) const {
+    for (const char* setting :
+         {"device=cpu", "data.count=120", "model.width=8", "phases=[{name: only, epochs: 1}]"})
+      words.emplace_back(setting);
+    return tare(words);
   }
-  TempDir folder_;
-  ScopedVariable home_{"TARE_HOME", folder_.path().string() + "/home"};
 };
 
 TEST_F(TextCommand, ARecipeIsCheckedPlannedRunAndPredictsTexts) {
-  EXPECT_EQ(tare({"validate", "reviews.yaml"}, true).status, 0);
-  const auto check = tare({"data", "check", "reviews.yaml"}, true);
+  EXPECT_EQ(small({"validate", "reviews.yaml"}).status, 0);
+  const auto check = small({"data", "check", "reviews.yaml"});
   EXPECT_THAT(check.out, HasSubstr("120 generated texts, seed 0")) << check.err;
-  const auto plan = tare({"plan", "reviews.yaml"}, true);
+  const auto plan = small({"plan", "reviews.yaml"});
   EXPECT_THAT(plan.out, HasSubstr("planned for a batch as long as its longest sample")) << plan.err;
-  const auto run = tare({"run", "reviews.yaml"}, true);
+  const auto run = small({"run", "reviews.yaml"});
   EXPECT_EQ(run.status, 0) << run.err;
   EXPECT_THAT(run.out, HasSubstr("of the batches is padding"));
-  std::ofstream(folder_ / "new.txt")
-      << "the soup was good.\nthe bed was not good. it was awful.\n";
+  write("new.txt", "the soup was good.\nthe bed was not good. it was awful.\n");
   const auto predicted = tare({"predict", "runs/reviews", "--text", "new.txt"});
   EXPECT_EQ(predicted.status, 0) << predicted.err;
   EXPECT_EQ(std::ranges::count(predicted.out, '\n'), 2) << predicted.out;
-  EXPECT_EQ(tare({"run", "reviews.yaml", "--resume"}, true).status, 2) << "it has ended";
+  EXPECT_EQ(small({"run", "reviews.yaml", "--resume"}).status, 2) << "it has ended";
   const auto refused = tare({"validate", "reviews.yaml", "shuffle=false"});
   EXPECT_EQ(refused.status, 2);
   EXPECT_THAT(refused.err, HasSubstr("group_by_length chooses the order of the samples"));

@@ -76,8 +76,8 @@ class ExactPlan : public ::testing::Test {
     return {model(name), Splits{.train = set(name, samples), .valid = set(name, valid)}, options_};
   }
 
-  /// Fits once and compares what the card gave with the plan of it.
-  void expect_exact(Learner& learner, const std::string& what) {
+  /// Fits once, or resumes, and compares what the card gave with the plan of it.
+  void expect_exact(Learner& learner, const std::string& what, bool resumes = false) {
     const MemoryPlan plan = learner.plan({.advice = false});
     ASSERT_TRUE(plan.known()) << what << ": " << plan.reason;
     EXPECT_THAT(plan.not_counted, ::testing::IsEmpty()) << what;
@@ -85,7 +85,7 @@ class ExactPlan : public ::testing::Test {
     const memory::Usage before = backend_->usage();
     EXPECT_EQ(plan.start_bytes, before.allocated_bytes) << what;
     const memory::PeakScope peak(device_);
-    learner.fit(1);
+    (void)(resumes ? learner.resume() : learner.fit(1));
     EXPECT_EQ(plan.peak_bytes, peak.peak_above_start_bytes()) << what << ": " << plan.str();
     EXPECT_EQ(plan.reserved_bytes, backend_->usage().reserved_bytes) << what << ": " << plan.str();
   }
@@ -322,6 +322,56 @@ TEST_F(ExactPlan, OfFrozenWeightsOfEightBits) {
       expect_exact(made, name + " frozen in fp8, computed in " + precision);
     }
   }
+}
+
+// Weights that are converted lie where earlier ones lay, in blocks of the small and the large pool.
+TEST_F(ExactPlan, OfWideFrozenWeightsOfEightBits) {
+  options_.batch = 16;
+  options_.frozen_weights = "fp8";
+  for (const auto& [name, width] :
+       std::map<std::string, int64_t>{{"resnet9", 128}, {"resnet18", 64}, {"gpt", 512}})
+    for (const char* precision : {"fp32", "bf16-true"})
+      for (const bool clears : {true, false}) {
+        width_ = width;
+        options_.precision = precision;
+        Learner made = learner(name);
+        const std::string what =
+            name + " in " + precision + (clears ? ", cleared: " : ", with its states: ");
+        for (const int64_t first : {-1, 0, -1, 1, 0}) {
+          made.freeze_to(first);
+          expect_exact(made, what + "from " + std::to_string(first));
+          made.purge({.clear_opt = clears});
+        }
+      }
+}
+
+/// Saves inside an epoch.
+struct SaveInside final : Callback {
+  [[nodiscard]] std::string name() const override { return "save_inside"; }
+  Action after_batch(FitContext& context) override {
+    if (context.step == 2) context.learner.save("inside");
+    return Action::proceed;
+  }
+};
+
+TEST_F(ExactPlan, OfWideFrozenWeightsOfEightBitsResumed) {
+  options_.batch = 16;
+  options_.frozen_weights = "fp8";
+  width_ = 128;
+  for (const int64_t second : {-1, 0, 1})
+    for (const bool clears : {true, false}) {
+      Learner made = learner("resnet9", 64);
+      made.freeze_to(second == 0 ? -1 : 0);
+      made.fit(1);
+      made.purge({.clear_opt = clears});
+      made.freeze_to(second);
+      made.fit(1, {.callbacks = {std::make_shared<SaveInside>()}});
+      made.destroy();
+      Learner resumed = learner("resnet9", 64);
+      resumed.freeze_to(second);
+      resumed.load("inside");
+      expect_exact(resumed, "resumed from " + std::to_string(second), /*resumes=*/true);
+    }
 }
 
 TEST_F(ExactPlan, OfBatchesThatAreCopiedAhead) {

@@ -9,6 +9,7 @@
 
 #include "recipe/own_data.h"
 #include "recipe/tiny.h"
+#include "support/outcome.h"
 #include "tare/base/error.h"
 #include "tare/base/io.h"
 #include "tare/callback/registry.h"
@@ -56,24 +57,14 @@ class RecipeCallbacks : public ::testing::Test {
     return read_recipe(folder_ / "r.yaml");
   }
   [[nodiscard]] std::string refusal(const std::string& more) const {
-    try {
-      (void)recipe(more);
-    } catch (const ConfigError& error) {
-      return error.what();
-    }
-    return "accepted";
+    return refusal_of([&] { (void)recipe(more); });
   }
   /// Returns how a run refuses the recipe with data that have no validation split.
   [[nodiscard]] std::string refusal_without_validation(const std::string& more) const {
     RecipeOptions r = recipe(more);
     r.data.train = 1;
     r.data.valid = 0;
-    try {
-      (void)run_recipe(r);
-    } catch (const ConfigError& error) {
-      return error.what();
-    }
-    return "accepted";
+    return refusal_of([&] { (void)run_recipe(r); });
   }
   TempDir folder_;
 };
@@ -299,12 +290,7 @@ TEST_F(RecipeCallbacks, DataThatACallbackCannotWorkOnAreFoundByTheCheckOfARecipe
   const auto checked = [&](const std::string& callbacks) -> std::string {
     const RecipeOptions r = recipe("phases: [{callbacks: [" + callbacks + "]}]\n");
     RecipeData data;
-    try {
-      check_run(r, data);
-    } catch (const ConfigError& error) {
-      return error.what();
-    }
-    return "accepted";
+    return refusal_of([&] { check_run(r, data); });
   };
   EXPECT_THAT(checked("sample_text"), HasSubstr("phases.0.callbacks.0.sample_text needs texts"));
   EXPECT_EQ(checked("{tensorboard: {images: 3}}"), "accepted");
@@ -319,12 +305,7 @@ TEST_F(RecipeCallbacks, APromptThatTheVocabularyLacksIsRefusedBeforeTheRun) {
     r.model = {.name = "gpt"};
     r.learner.metrics.clear();
     RecipeData data(datasets::Network::forbidden);
-    try {
-      (void)resolve_recipe(r, data);
-    } catch (const ConfigError& error) {
-      return error.what();
-    }
-    return "accepted";
+    return refusal_of([&] { (void)resolve_recipe(r, data); });
   };
   EXPECT_THAT(checked("line Q"),
               HasSubstr("phases.0.callbacks.0.sample_text.prompt has 'Q', which is no character of "

@@ -1,5 +1,4 @@
 // Tests what the data decides where a recipe says nothing, and what is refused before any work.
-#include <ATen/Parallel.h>
 #include <gmock/gmock.h>
 
 #include <cerrno>
@@ -9,9 +8,10 @@
 #include <sstream>
 
 #include "recipe/own_data.h"
-#include "recipe/tiny.h"
+#include "recipe/without_workers.h"
 #include "support/fault_file_system.h"
 #include "support/files.h"
+#include "support/outcome.h"
 #include "tare/base/error.h"
 #include "tare/inference/predictor.h"
 #include "tare/recipe/export.h"
@@ -28,9 +28,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 RecipeOptions digits_phase(const TempDir& folder) {
-  RecipeOptions recipe = tiny(folder);
-  at::set_num_threads(1);
-  recipe.learner.workers = 0;  // plans are exact
+  RecipeOptions recipe = without_workers(folder);  // plans are exact
   recipe.phases.resize(1);
   recipe.phases[0].save.clear();
   return recipe;
@@ -41,12 +39,7 @@ RecipeOptions written(const TempDir& folder, const std::string& run = "tiny") {
 }
 
 std::string refusal(const RecipeOptions& recipe, const RunOptions& options = {}) {
-  try {
-    (void)run_recipe(recipe, options);
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return "accepted";
+  return refusal_of([&] { (void)run_recipe(recipe, options); });
 }
 
 TEST(DefaultBatch, GivesASmallDataSetEnoughSteps) {

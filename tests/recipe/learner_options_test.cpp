@@ -9,6 +9,7 @@
 #include <set>
 
 #include "recipe/tiny.h"
+#include "support/outcome.h"
 #include "tare/base/error.h"
 #include "tare/config/node.h"
 #include "tare/recipe/phase_data.h"
@@ -164,12 +165,7 @@ TEST(LearnerOptionsOfARecipe, WhatAFileCannotSayIsRefused) {
   const auto refusal = [&](auto change) -> std::string {
     RecipeOptions recipe = tiny(folder);
     change(recipe.learner);
-    try {
-      check_recipe(recipe);
-    } catch (const ConfigError& error) {
-      return error.what();
-    }
-    return "accepted";
+    return refusal_of([&] { check_recipe(recipe); });
   };
   EXPECT_EQ(refusal([](LearnerOptions&) {}), "accepted");
   const auto zero = [](const at::Tensor& output, const at::Tensor&) { return output; };

@@ -9,6 +9,7 @@
 
 #include "recipe/without_workers.h"
 #include "support/files.h"
+#include "support/outcome.h"
 #include "tare/base/error.h"
 #include "tare/inference/bundle.h"
 #include "tare/recipe/plan.h"
@@ -40,12 +41,7 @@ class LengthsOfARecipe : public ::testing::Test {
     std::ofstream(folder_ / "r.yaml")
         << "name: r\nfolder: " << folder_.path().string() << "\ndevice: cpu\n"
         << text;
-    try {
-      (void)run_recipe(read_recipe(folder_ / "r.yaml"));
-    } catch (const ConfigError& error) {
-      return error.what();
-    }
-    return "accepted";
+    return refusal_of([&] { (void)run_recipe(read_recipe(folder_ / "r.yaml")); });
   }
   TempDir folder_;
 };

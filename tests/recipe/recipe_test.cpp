@@ -5,6 +5,7 @@
 
 #include <fstream>
 
+#include "support/outcome.h"
 #include "support/temp_dir.h"
 #include "tare/base/error.h"
 
@@ -30,12 +31,7 @@ phases:
 
 // The error of a recipe: its message must name the place and what would have been right.
 std::string refusal(const std::string& text, const std::vector<std::string>& overrides = {}) {
-  try {
-    (void)File(text).read(overrides);
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-  return "accepted";
+  return refusal_of([&] { (void)File(text).read(overrides); });
 }
 
 TEST(Recipe, ReadsPhasesAndOverrides) {

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "support/outcome.h"
 #include "support/temp_dir.h"
 #include "tare/base/error.h"
 #include "tare/base/io.h"
@@ -364,12 +365,8 @@ TEST_F(TableRecipe, SaysHowTheDataOfAResumedRunHaveChanged) {
     ASSERT_EQ(run_recipe(read("kind", settings)).reason, StopReason::interrupted);
   };
   const auto refused = [&]() -> std::string {
-    try {
-      (void)run_recipe(read("kind", settings), {.resume = Resume::always});
-    } catch (const ConfigError& error) {
-      return error.what();
-    }
-    return "accepted";
+    return refusal_of(
+        [&] { (void)run_recipe(read("kind", settings), {.resume = Resume::always}); });
   };
   const std::string rows = io::read_text(file());
   stopped();

@@ -36,4 +36,15 @@ std::string outcome_of(Call call) {
   return "accepted";
 }
 
+/// Returns what the ConfigError that `call` throws says, or "accepted".
+template <class Call>
+std::string refusal_of(Call call) {
+  try {
+    call();
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
 }  // namespace tare::testing

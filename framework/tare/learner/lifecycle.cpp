@@ -14,9 +14,7 @@
 #include "tare/learner/learner.h"
 #include "tare/memory/backend.h"
 #include "tare/memory/call_site.h"
-#include "tare/memory/oom.h"
 #include "tare/memory/phase.h"
-#include "tare/model/stored.h"
 #include "tare/train/fit_loop.h"
 #include "tare/train/learner_state.h"
 
@@ -99,49 +97,6 @@ CategoryBytes sum_of(const Entries& entries) {
   return sum;
 }
 
-int64_t bytes_of(const std::vector<at::Tensor>& tensors) {
-  int64_t bytes = 0;
-  for (const auto& tensor : tensors) bytes += static_cast<int64_t>(tensor.nbytes());
-  return bytes;
-}
-
-/// Returns the optimizer's state on a device; nothing of an optimizer whose state cannot be listed.
-std::vector<at::Tensor> state_on(const Optimizer* optimizer, c10::Device device) {
-  std::vector<at::Tensor> tensors;
-  if (!optimizer) return tensors;
-  try {
-    for (const auto& [name, tensor] : optimizer->state())
-      if (tensor.device() == device) tensors.push_back(tensor);
-  } catch (const StateError&) {  // of a class of torch::optim that is not known: it stays
-  }
-  return tensors;
-}
-
-// A round trip of every weight, and of the optimizer's state if there is one, through the host, so
-// that the allocator's segments end up dense. The host copies are whole before the first device
-// tensor is let go.
-void compact(LearnerState& p) {
-  std::vector<at::Tensor> originals, host;
-  for (const auto& [name, tensor] : stored_state(p.model)) originals.push_back(tensor);
-  const std::vector<at::Tensor> state = state_on(p.optimizer.get(), p.device);
-  originals.insert(originals.end(), state.begin(), state.end());
-  for (const at::Tensor& tensor : originals)
-    host.push_back(tensor.detach().to(c10::kCPU, /*non_blocking=*/false, /*copy=*/true));
-  for (size_t i = 0; i < originals.size(); ++i) originals[i].set_data(host[i]);
-  memory::backend(p.device).reclaim();
-  if (p.device.is_cpu()) return;
-  try {
-    for (size_t i = 0; i < originals.size(); ++i) originals[i].set_data(host[i].to(p.device));
-  } catch (const c10::OutOfMemoryError&) {
-    for (size_t i = 0; i < originals.size(); ++i) originals[i].set_data(host[i]);
-    p.state_on_host = state;
-    throw OutOfMemory(p.device, bytes_of(host), tracked(p.device),
-                      memory::backend(p.device).budget(),
-                      "weights and state are whole and lie on the host: free memory on the device, "
-                      "then purge() or fit() moves them back");
-  }
-}
-
 constexpr double kFragmented = 0.25;  // share of reserved memory that no tensor uses
 
 bool wants_compaction(const PurgeOptions& options, c10::Device device) {
@@ -178,7 +133,7 @@ PurgeReport Learner::purge(const PurgeOptions& options) {
   at::autocast::clear_cache();
   memory::backend(p.device).reclaim();
   if (wants_compaction(options, p.device)) {
-    compact(p);
+    p.compact();
     report.compacted = true;
   }
 

@@ -14,6 +14,8 @@
 
 namespace tare {
 
+class Model;
+
 /// Describes a parameter without a gradient whose data, but inside an OpenWeights, are E4M3. The
 /// Tensor is the module's own.
 struct HeldWeight {
@@ -49,6 +51,9 @@ class HeldWeights {
   std::vector<HeldWeight> weights_;
   bool open_ = false;
 };
+
+/// Whether Model::hold_frozen() would change nothing.
+[[nodiscard]] bool holds_frozen(const Model& model, bool on);
 
 /// Gives the parameters, while in scope, their dequantised values, of the type that HeldWeight says
 /// or that autocast takes products in. At its end these are freed: what autograd saved of them

@@ -138,6 +138,28 @@ bool only_in(const std::string& block, const at::Tensor& parameter, const Owners
                              [&](const std::string& owner) { return covers(block, owner); });
 }
 
+const std::vector<HeldWeight>& held_by(const NamedBlock& block) {
+  static const std::vector<HeldWeight> none;
+  const auto weights = block.block->held();
+  return weights ? weights->all() : none;  // the block has it too
+}
+
+bool trains(const HeldWeight& weight) { return weight.parameter.requires_grad(); }
+
+/// Returns the parameters of a block that can be held, but are not.
+std::vector<Parameter> to_hold(const NamedBlock& block, const std::vector<Parameter>& parameters,
+                               const Owners& owners) {
+  std::vector<Parameter> all;
+  for (const auto& p : parameters) {
+    if (!covers(block.name, p.name) || p.tensor.requires_grad()) continue;
+    const bool is_held = std::ranges::any_of(held_by(block), [&](const HeldWeight& weight) {
+      return weight.parameter.is_same(p.tensor);
+    });
+    if (!is_held && fits_fp8(p.tensor) && only_in(block.name, p.tensor, owners)) all.push_back(p);
+  }
+  return all;
+}
+
 void check_members(const std::vector<LayerGroup>& groups,
                    const std::vector<Parameter>& parameters) {
   for (const auto& group : groups) {
@@ -261,6 +283,16 @@ void Model::set_offload(const std::vector<std::string>& modules) {
   set_blocks(*module_, modules, &Activations::offload, "offload");
 }
 
+bool holds_frozen(const Model& model, bool on) {
+  if (!on) return model.held().empty();
+  const Owners owners = owners_of(*model.module());
+  const auto blocks = blocks_of(*model.module());
+  return !blocks.empty() && std::ranges::all_of(blocks, [&](const NamedBlock& block) {
+    return std::ranges::none_of(held_by(block), trains) &&
+           to_hold(block, model.parameters(), owners).empty();
+  });
+}
+
 void Model::hold_frozen(bool on) {
   require("model.hold_frozen");
   if (!on && held_.empty()) return;
@@ -268,18 +300,11 @@ void Model::hold_frozen(bool on) {
   if (on && blocks.empty())
     throw without_blocks("frozen_weights", "hold its frozen weights as fp8");
   const Owners owners = owners_of(*module_);
-  for (const auto& [name, block] : blocks) {
+  for (const NamedBlock& named : blocks) {
+    Block* const block = named.block;
     auto weights = block->held();
-    const auto is_held = [&](const at::Tensor& parameter) {
-      return weights && std::ranges::any_of(weights->all(), [&](const HeldWeight& weight) {
-               return weight.parameter.is_same(parameter);
-             });
-    };
-    if (weights)
-      weights->release([&](const HeldWeight& w) { return !on || w.parameter.requires_grad(); });
-    for (const auto& p : parameters_) {
-      if (!on || !covers(name, p.name) || p.tensor.requires_grad() || is_held(p.tensor)) continue;
-      if (!fits_fp8(p.tensor) || !only_in(name, p.tensor, owners)) continue;
+    if (weights) weights->release([&](const HeldWeight& w) { return !on || trains(w); });
+    for (const auto& p : on ? to_hold(named, parameters_, owners) : std::vector<Parameter>()) {
       if (!weights) {
         weights = held_.emplace_back(std::make_shared<HeldWeights>());
         block->set_held(weights);

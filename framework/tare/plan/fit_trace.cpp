@@ -14,7 +14,9 @@
 
 #include "tare/base/error.h"
 #include "tare/memory/phase.h"
+#include "tare/model/held_weights.h"
 #include "tare/trace/blocks.h"
+#include "tare/trace/estimate.h"
 #include "tare/trace/host_trace.h"
 #include "tare/train/fit_loop.h"
 #include "tare/train/learner_state.h"
@@ -364,6 +366,22 @@ void bring_to_card(Model& model) {
       bring(parameter.value());
     for (const auto& buffer : module.named_buffers(/*recurse=*/false)) bring(buffer.value());
   });
+  for (const auto& weights : model.held())
+    for (const HeldWeight& weight : weights->all()) bring(weight.scale);
+}
+
+/// Does to a trace what LearnerState::compact() does to a card.
+void compact(LearnerState& state, const std::function<void()>& meanwhile) {
+  const std::vector<at::Tensor> of_optimizer = state.optimizer_state();
+  {
+    const plan::OffCard host;
+    for (const at::Tensor& tensor : state.weights_and_state())
+      tensor.set_data(at::empty_like(tensor.detach()));
+    meanwhile();
+  }
+  plan::mark(plan::kCacheReturned);
+  bring_to_card(state.model);
+  for (const at::Tensor& tensor : of_optimizer) tensor.set_data(at::empty_like(tensor.detach()));
 }
 
 /// Returns a state with a new model, which is made and converted on the host as by a Learner.
@@ -391,6 +409,8 @@ std::unique_ptr<LearnerState> planned_state(const PlanRequest& request, const Fi
   state->checked_batch = true;
   state->checked_graph = true;
   state->for_card = !request.on_host();
+  if (state->for_card)
+    state->planned_compaction = [&other = *state](const auto& work) { compact(other, work); };
   state->slicers.train = slicer(shape.train);
   if (shape.valid) {
     state->slicers.valid = slicer(*shape.valid);
@@ -441,6 +461,7 @@ void run_fit(const PlanRequest& request, const FitShape& shape, const Splits& da
   const auto state = planned_state(request, shape, data, options, device);
   annotator->follow(*state);
   if (request.before) request.before(*state);
+  plan::mark(plan::kCacheReturned);
   plan::mark("begin");
   std::vector<c10::DataPtr> held;
   const std::vector<at::Tensor> data_set = plan::play(request.data_set, held, device);

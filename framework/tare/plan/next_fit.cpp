@@ -34,14 +34,14 @@ void prepare_state(LearnerState& other, const ParameterNames& stateful) {
 }
 
 /// Brings a second Learner of the model to the state of the first: frozen layers, optimizer state.
-std::function<void(LearnerState&)> like(const Model& model, bool fp8, ParameterNames stateful) {
+std::function<void(LearnerState&)> like(const Model& model, ParameterNames stateful) {
   ParameterNames frozen;
   for (const auto& parameter : model.parameters())
     if (!parameter.tensor.requires_grad()) frozen.insert(parameter.name);
-  return [frozen = std::move(frozen), fp8, stateful = std::move(stateful)](LearnerState& other) {
+  return [frozen = std::move(frozen), stateful = std::move(stateful)](LearnerState& other) {
     for (const auto& parameter : other.model.parameters())
       if (frozen.contains(parameter.name)) at::Tensor(parameter.tensor).set_requires_grad(false);
-    other.model.hold_frozen(fp8);
+    other.hold_frozen();
     if (!stateful.empty()) prepare_state(other, stateful);
   };
 }
@@ -82,7 +82,7 @@ PlanRequest request_of(const LearnerState& state, const ParameterNames& stateful
   if (spec) request.model = [spec] { return models::make(*spec); };
   request.train = std::make_shared<BatchAllocations>(state.data.train, true);
   if (state.data.valid) request.valid = std::make_shared<BatchAllocations>(state.data.valid, false);
-  request.before = like(state.model, state.options.frozen_weights == "fp8", stateful);
+  request.before = like(state.model, stateful);
   return request;
 }
 

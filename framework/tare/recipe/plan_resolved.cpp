@@ -19,6 +19,7 @@
 #include "tare/recipe/learner_options.h"
 #include "tare/recipe/phase_data.h"
 #include "tare/recipe/schedule_preview.h"
+#include "tare/trace/estimate.h"
 #include "tare/trace/trace.h"
 #include "tare/train/learner_state.h"
 
@@ -204,6 +205,7 @@ class RecipePlanner {
     for (size_t i = first; i < index; ++i) {
       state.freeze_to(recipe_.phases[i].freeze_to, {});
       state.ensure_optimizer().prepare();
+      plan::mark(plan::kCacheReturned);  // by the purge at the end of the phase
     }
     // The phase before has left its frozen weights as they are held.
     if (recipe_.learner.frozen_weights != "as_is" && index > 0)

@@ -47,6 +47,9 @@ class CudaCache {
   /// Frees a block; a number that is not alive is ignored.
   void release(int64_t block);
 
+  /// Returns the segments without a live block to the card.
+  void return_segments();
+
   /// Returns the bytes of live blocks, as rounded up by the allocator.
   [[nodiscard]] int64_t allocated_bytes() const { return allocated_; }
   /// Returns the bytes of all segments, live or cached.
@@ -88,7 +91,6 @@ class CudaCache {
   [[nodiscard]] int64_t granule_of(const Pool& pool) const;
 
   void return_segment(Block& block);
-  void return_segments();
   [[nodiscard]] bool return_oversized(Pool& pool, int64_t size, int stream);
   void collect_garbage();
 

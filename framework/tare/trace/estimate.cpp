@@ -40,6 +40,7 @@ class Allocator {
     allocated_ += size;
     return target_.caches || allocated_ <= target_.capacity_bytes;
   }
+  void return_cache() { cache_.return_segments(); }
   [[nodiscard]] int64_t allocated() const { return allocated_; }
   [[nodiscard]] int64_t reserved() const {
     return target_.caches ? cache_.reserved_bytes() : allocated_;
@@ -107,7 +108,11 @@ class Player {
     } else {
       births_.erase(event.block);
     }
-    return memory_.apply(event);
+    const bool admitted = memory_.apply(event);
+    for (; next_mark_ < trace_.marks.size() && trace_.marks[next_mark_].event <= index + 1;
+         ++next_mark_)
+      if (trace_.marks[next_mark_].name == kCacheReturned) memory_.return_cache();
+    return admitted;
   }
   [[nodiscard]] CategoryBytes categories(const std::unordered_map<int64_t, bool>& outlive) const {
     CategoryBytes bytes;
@@ -164,7 +169,7 @@ class Player {
   const Trace& trace_;
   const Target& target_;
   Allocator memory_;
-  size_t next_sum_ = 0, next_product_ = 0;
+  size_t next_sum_ = 0, next_product_ = 0, next_mark_ = 0;
   int64_t buffers_ = 0;
   std::vector<int64_t> held_;                   // the workspaces that are kept
   std::unordered_map<int64_t, size_t> births_;  // of the live blocks, by number: event

@@ -17,6 +17,9 @@ inline constexpr const char* kAttemptBegins = "an attempt begins";
 /// Names the mark with which the attempt ends.
 inline constexpr const char* kAttemptEnds = "it ends";
 
+/// Names the mark at which the allocator of a card returns the segments that hold nothing.
+inline constexpr const char* kCacheReturned = "the cache is returned";
+
 /// Names the events [begin, end) of a trace.
 struct Section {
   size_t begin = 0, end = 0;  ///< indices of Trace::events

@@ -131,14 +131,14 @@ FreezeReport LearnerState::freeze_to(int64_t first, const FreezeOptions& freezin
     report.gradient_bytes += static_cast<int64_t>(tensor.grad().nbytes());
     tensor.mutable_grad().reset();  // a frozen parameter with a gradient would still be stepped
   }
-  hold_frozen();
-  count_frozen(report);
   if (optimizer) {
     const StateChange change = optimizer->set_groups(groups());
     report.state_kept = change.kept;
     report.state_fresh = change.fresh;
     report.state_bytes = change.freed_bytes;
   }
+  hold_frozen();  // last, so that what has been freed leaves no gaps
+  count_frozen(report);
   return report;
 }
 

@@ -95,7 +95,14 @@ void LearnerState::set_offload(const std::vector<std::string>& modules) {
   log::info("offload: on the CPU activations are in the host's memory as they are");
 }
 
-void LearnerState::hold_frozen() { model.hold_frozen(options.frozen_weights == "fp8"); }
+void LearnerState::hold_frozen() {
+  const bool on = options.frozen_weights == "fp8";
+  const auto hold = [&] { model.hold_frozen(on); };
+  if (holds_frozen(model, on)) return;
+  if (planned_compaction) return planned_compaction(hold);
+  if (device.is_cpu() || device.is_meta() || model.device() != device) return hold();
+  compact(hold);
+}
 
 void LearnerState::count_frozen(FreezeReport& report) const {
   if (options.frozen_weights != "fp8") return;

@@ -126,6 +126,8 @@ struct LearnerState {
   /// Whether optimizers count their steps in tensors, as they do on a card: set for a plan of a
   /// card.
   bool for_card = false;
+  /// What stands for compact() in a plan of a card; unset: none.
+  std::function<void(const std::function<void()>& meanwhile)> planned_compaction{};
   bool pins = false;  ///< the device copies from pinned memory beside its computation
   /// Cuts batches into parts; for a plan, into the parts that the plan goes through.
   struct {
@@ -150,6 +152,8 @@ struct LearnerState {
   void set_recompute(const std::vector<std::string>& modules);
   void set_offload(const std::vector<std::string>& modules);
   /// Brings what is held as E4M3 in line with what is frozen, see LearnerOptions::frozen_weights.
+  /// Weights on a card are converted on the host, by compact(): there a conversion would leave gaps
+  /// that depend on what was there before.
   void hold_frozen();
   /// Freezes as Learner::freeze_to() does, but leaves an unfinished fit as it is.
   FreezeReport freeze_to(int64_t first, const FreezeOptions& freezing);
@@ -165,6 +169,15 @@ struct LearnerState {
   /// Moves back what a compaction that was refused memory has left on the host. Throws
   /// c10::OutOfMemoryError; what is moved stays so.
   void return_to_device();
+  /// Moves the weights and the optimizer's state through the host, so that they end up in segments
+  /// of the device without gaps, whatever they were in. Calls `meanwhile`, if given, while they are
+  /// on the host, and throws what it throws, with all back on the device. Gradients become
+  /// undefined. Throws OutOfMemory where the device refuses: then all is on the host.
+  void compact(const std::function<void()>& meanwhile = {});
+  /// Returns the tensors of the optimizer's state that are on the device.
+  [[nodiscard]] std::vector<at::Tensor> optimizer_state() const;
+  /// Returns these and the tensors of stored_state().
+  [[nodiscard]] std::vector<at::Tensor> weights_and_state() const;
   /// Moves a host batch to the model's device, its input to the model's type, and notes it.
   void to_device(Batch& batch);
   /// Returns a copy of a host batch on the device, in new memory of the computation, made beside
