@@ -132,6 +132,38 @@ TEST_F(CardCli, PhasesOfWideFrozenWeightsPeakAsPlanned) {
       }
 }
 
+// The last step has no batch ahead of it.
+TEST_F(CardCli, PhasesOfFewStepsPeakAsPlanned) {
+  if (!is_stand_in()) GTEST_SKIP() << "a card's convolutions choose workspaces by themselves";
+  for (const char* workers : {"0", "1", "2"})
+    for (const char* model : {"model={name: mlp}", "model={name: resnet9, width: 8}"})
+      for (const char* micro_batch : {"auto", "7"}) {
+        const auto run =
+            tare({"run", "card.yaml", model, std::string("workers=") + workers,
+                  std::string("micro_batch=") + micro_batch, "batch=50",
+                  "phases=[{name: one, duration: {steps: 1}}, {name: two, duration: {steps: 2}},"
+                  "{name: three, duration: {steps: 3}}, {name: four, duration: {steps: 4}},"
+                  "{name: epochs, epochs: 2}]",
+                  "--json", "run.json"});
+        ASSERT_EQ(run.status, 0) << run.err;
+        SCOPED_TRACE(std::string(model) + " workers " + workers + " micro-batch " + micro_batch);
+        expect_as_planned(json_of("run.json"));
+      }
+}
+
+// The search has more steps than its phase.
+TEST_F(CardCli, PhasesOfOneStepWithASearchPeakAsPlanned) {
+  if (!kernels_compute()) GTEST_SKIP() << "a search needs losses that kernels compute";
+  for (const char* batch : {"24", "50"}) {
+    const auto run = tare({"run", "card.yaml", "model={name: mlp}", "workers=1",
+                           std::string("batch=") + batch,
+                           "phases=[{name: found, duration: {steps: 1}, lr: find}]", "--json",
+                           "run.json"});
+    ASSERT_EQ(run.status, 0) << run.err;
+    expect_as_planned(json_of("run.json"));
+  }
+}
+
 // A run in which the allocator returns its cache in two steps in a row takes smaller parts, unless
 // it begins with those of the plan.
 TEST_F(CardCli, NoRunTakesSmallerPartsThanPlanned) {

@@ -67,6 +67,23 @@ TEST_P(LoaderWorkers, GoesOnFromAPosition) {
   EXPECT_TRUE(epoch(resumed, 4, resumed.batches()).empty());
 }
 
+TEST_P(LoaderWorkers, MakesNoBatchFromTheEndOn) {
+  Loader loader(numbers(50), {.batch = 7, .workers = GetParam()});
+  const auto whole = epoch(loader, 0);
+  loader.start(0, 2, 4);
+  Batch batch;
+  std::vector<at::Tensor> given;
+  while (loader.next(batch)) given.push_back(batch.input().clone());
+  expect_equal(given, {whole.begin() + 2, whole.begin() + 4});
+  loader.start(0, 2, 3);
+  ASSERT_TRUE(loader.next(batch));
+  Ledger ahead;
+  loader.account(ahead);
+  EXPECT_EQ(ahead.bytes().total(), 0);
+  loader.start(0, 2, 2);
+  EXPECT_FALSE(loader.next(batch));
+}
+
 TEST_P(LoaderWorkers, MayEndInTheMiddleOfAnEpoch) {
   for (int i = 0; i < 20; ++i) {
     Loader loader(numbers(1000), {.batch = 3, .workers = GetParam(), .prefetch = 4});
@@ -143,6 +160,8 @@ TEST(Loader, WrongOptionsAreRefused) {
   Loader loader(numbers(10), {.batch = 5});
   EXPECT_THROW(loader.start(-1), ConfigError);
   EXPECT_THROW(loader.start(0, 3), ConfigError);
+  EXPECT_THROW(loader.start(0, 1, 0), ConfigError);
+  EXPECT_THROW(loader.start(0, 1, 3), ConfigError);
   Batch batch;
   EXPECT_THROW((void)loader.next(batch), StateError);
 }

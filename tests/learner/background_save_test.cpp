@@ -420,8 +420,8 @@ TEST(BackgroundSave, IsInThePlanToTheByte) {
     const Zoo zoo(kind);
     LearnerOptions options = zoo.options(folder);
     options.workers = 0;
-    options.callbacks = {std::make_shared<Ema>(),
-                         std::make_shared<TimedSave>(TimedSaveOptions{.minutes = 1e-9})};
+    const auto saves = std::make_shared<TimedSave>(TimedSaveOptions{.minutes = 1e-9});
+    options.callbacks = {std::make_shared<Ema>(), saves};
     const auto planned = [&](bool background, const char* device) {
       options.save_in_background = background;
       Learner learner(zoo.model(), {.train = zoo.set(90, 1), .valid = zoo.set(30, 2)}, options);
@@ -429,7 +429,7 @@ TEST(BackgroundSave, IsInThePlanToTheByte) {
       EXPECT_TRUE(plan.known()) << plan.reason;
       if (std::string_view(device).empty()) {
         const memory::PeakScope scope(c10::kCPU);
-        learner.fit(1);
+        learner.fit(2);
         EXPECT_EQ(plan.peak_bytes, scope.peak_above_start_bytes()) << plan.str();
       }
       return plan.peak_bytes;
@@ -437,6 +437,9 @@ TEST(BackgroundSave, IsInThePlanToTheByte) {
     EXPECT_GT(planned(true, ""), planned(false, ""));
     EXPECT_EQ(planned(true, "cuda:8GiB"), planned(false, "cuda:8GiB"))
         << "the copies lie on the host";
+    // Its averages are in no checkpoint of the first epoch.
+    options.callbacks = {std::make_shared<Swa>(SwaOptions{.start = 0}), saves};
+    EXPECT_GT(planned(true, ""), planned(false, ""));
   }
 }
 

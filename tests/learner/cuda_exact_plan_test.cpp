@@ -134,6 +134,45 @@ TEST_F(ExactPlan, OfEveryFamily) {
     }
 }
 
+TEST_F(ExactPlan, OfKernelsThatRepeatTheirBits) {
+  options_.kernels.deterministic = true;
+  options_.batch = 24;
+  for (const auto& name : families())
+    for (const char* precision : {"fp32", "bf16"}) {
+      options_.precision = precision;
+      Learner made = learner(name, 100);
+      expect_exact(made, name + " deterministic in " + precision);
+    }
+  options_.loss = {"cross_entropy", CrossEntropyOptions{.label_smoothing = 0.1}};
+  for (const char* name : {"gpt", "unet"}) {
+    Learner made = learner(name, 100);
+    expect_exact(made, std::string(name) + " deterministic with smoothed labels");
+  }
+}
+
+TEST_F(ExactPlan, RefusesOperatorsWithoutKernelsThatRepeatTheirBits) {
+  options_.kernels.deterministic = true;
+  options_.loss = LossFunction([](const at::Tensor& output, const at::Tensor& target) {
+    return torch::cross_entropy_loss(output, target);
+  });
+  Learner made = learner("gpt", 100);
+  try {
+    (void)made.plan();
+    FAIL() << "no error";
+  } catch (const ConfigError& error) {
+    EXPECT_STREQ(error.what(),
+                 "[kernels.deterministic] is true, and a card has no kernel of "
+                 "aten::nll_loss2d_forward that repeats its bits; set it to false, or replace the "
+                 "operator");
+  }
+  try {
+    made.fit(1);
+    FAIL() << "no error";
+  } catch (const ComputeError& error) {
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("set kernels.deterministic to false"));
+  }
+}
+
 // Each dimension alone is in the other tests.
 TEST_F(ExactPlan, OfCombinationsThatAreDrawn) {
   std::mt19937 random(7);

@@ -135,6 +135,40 @@ TEST(Loss, ClassWeightsAreThoseOfTorch) {
   }
 }
 
+/// Allows only kernels that repeat their bits.
+class OnlyRepeatable {
+ public:
+  OnlyRepeatable() { at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false); }
+  ~OnlyRepeatable() { at::globalContext().setDeterministicAlgorithms(false, false); }
+  OnlyRepeatable(const OnlyRepeatable&) = delete;
+  OnlyRepeatable& operator=(const OnlyRepeatable&) = delete;
+};
+
+// Tare adds up the losses of tokens and pixels itself then.
+TEST(Loss, OfLabelsIsThatOfTorchWhereKernelsRepeatTheirBits) {
+  at::manual_seed(4);
+  const Tensor output = at::randn({5, 3, 4, 3}).log_softmax(1),
+               target = at::randint(3, {5, 4, 3}, at::kLong);
+  target.flatten().slice(0, 2, 4).fill_(kIgnoredLabel);
+  for (const ResolvedLoss& loss :
+       {resolve("cross_entropy"), resolve("nll"),
+        resolve({"cross_entropy", CrossEntropyOptions{.label_smoothing = 0.2}}), weighted(),
+        weighted(0.2)}) {
+    const auto results = [&] {
+      const Tensor x = output.clone().requires_grad_();
+      const Tensor mean = loss.mean(x, target);
+      mean.backward();
+      return std::vector{mean.detach(), x.grad(), loss.sum(output, target)};
+    };
+    const std::vector<Tensor> expected = results();
+    const OnlyRepeatable only;
+    const std::vector<Tensor> repeated = results();
+    for (size_t i = 0; i < expected.size(); ++i)
+      EXPECT_TRUE(at::allclose(repeated[i], expected[i], kLossTolerance, kLossTolerance))
+          << loss.name << ' ' << i;
+  }
+}
+
 TEST(Loss, ClassWeightsAreWhatTheMeanIsOver) {
   const ResolvedLoss loss = weighted();
   EXPECT_EQ(counted(loss, labels({0, 1, 1, kIgnoredLabel, 2})), 0.5 + 3 + 3 + 1.25);

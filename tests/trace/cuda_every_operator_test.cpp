@@ -1,4 +1,5 @@
 // Operators and layers allocate on a card, block by block, what their traces of a card say.
+#include <ATen/Context.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/stack.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
@@ -10,6 +11,7 @@
 #include <sstream>
 
 #include "contract/traits.h"
+#include "tare/base/error.h"
 #include "tare/base/immortal.h"
 #include "tare/memory/backend.h"
 #include "tare/memory/event_log.h"
@@ -128,6 +130,7 @@ void expect_at_most_as_planned(const std::function<void()>& work) {
 using EmbeddingsOnCard = OnCard<::testing::Test>;
 using BatchNormsOnCard = OnCard<::testing::Test>;
 using GroupNormsOnCard = OnCard<::testing::Test>;
+using DeterministicOnCard = OnCard<::testing::Test>;
 using OperatorsOnCard = OnCard<::testing::TestWithParam<Case>>;
 
 TEST_P(OperatorsOnCard, AllocateAsPlanned) {
@@ -237,6 +240,62 @@ TEST_F(GroupNormsOnCard, AllocateAsPlanned) {
             const GroupNormOfImages each{format, sizes, affine, of_input, frozen};
             expect_as_planned([&] { each.work(); });
           }
+}
+
+/// Allows only kernels that repeat their bits.
+class OnlyDeterministic {
+ public:
+  OnlyDeterministic() { at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false); }
+  ~OnlyDeterministic() { at::globalContext().setDeterministicAlgorithms(false, false); }
+  OnlyDeterministic(const OnlyDeterministic&) = delete;
+  OnlyDeterministic& operator=(const OnlyDeterministic&) = delete;
+};
+
+/// Returns what refuses the work for its kernels; empty: nothing.
+template <class Refusal>
+std::string refusal(const std::function<void()>& work, const char* words) {
+  try {
+    work();
+  } catch (const NotPlannable&) {
+  } catch (const Refusal& error) {
+    std::string text = error.what();
+    if (text.find(words) == std::string::npos) throw;
+    return text.substr(0, text.find('\n'));
+  }
+  return {};
+}
+
+// A plan refuses what LibTorch would refuse in the run, and nothing else.
+TEST_F(DeterministicOnCard, KernelsAreMissedByThePlanWhereLibTorchMissesThem) {
+  const OnlyDeterministic only;
+  std::vector<Case> cases = all_cases();
+  const auto add = [&](const char* name, const std::function<at::Tensor()>& result) {
+    cases.push_back({name, [result] { back(result()); }});
+  };
+  add("upsample_bilinear2d_aa", [] {
+    return at::_upsample_bilinear2d_aa(in({2, 3, 4, 4}), {8, 8}, /*align_corners=*/false);
+  });
+  add("upsample_bicubic2d_aa", [] {
+    return at::_upsample_bicubic2d_aa(in({2, 3, 4, 4}), {8, 8}, /*align_corners=*/false);
+  });
+  add("max_unpool2d", [] { return torch::max_unpool2d(in(kImages), classes(kImages), {12, 12}); });
+  add("max_unpool3d", [] {
+    return torch::max_unpool3d(in(kVolumes), classes(kVolumes), {8, 8, 8}, {2, 2, 2}, {0, 0, 0});
+  });
+  add("fractional_max_pool3d", [] {
+    return std::get<0>(
+        at::fractional_max_pool3d(in(kVolumes), {2, 2, 2}, {2, 2, 2}, torch::rand({2, 3, 3})));
+  });
+  int refused = 0;
+  for (const Case& each : cases) {
+    const std::string real = refusal<c10::Error>([&] { (void)real_sizes(each.work); },
+                                                 "does not have a deterministic implementation");
+    const std::string planned = refusal<ConfigError>([&] { (void)trace(each.work, machine()); },
+                                                     "that repeats its bits; set it to false");
+    EXPECT_EQ(real.empty(), planned.empty()) << each.name << ": " << real << planned;
+    refused += real.empty() ? 0 : 1;
+  }
+  EXPECT_GT(refused, 10);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, OperatorsOnCard, ::testing::ValuesIn(all_cases()),

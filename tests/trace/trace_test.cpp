@@ -94,6 +94,7 @@ TEST(Trace, CannotPredictWhatDependsOnAValue) {
     EXPECT_THAT(
         error.what(),
         HasSubstr("[plan] the memory cannot be predicted: aten::_local_scalar_dense reads"));
+    EXPECT_EQ("[plan] the memory cannot be predicted: " + error.reason(), error.what());
   }
 }
 

@@ -173,7 +173,10 @@ void AveragedWeights::load_state(const std::string& json) {
 
 std::vector<NamedTensor> AveragedWeights::tensors() const {
   if (!is_ready()) return {};  // a resumed fit begins anew
-  if (averages_.empty()) return loaded_;
+  return averages_.empty() ? loaded_ : averages();
+}
+
+std::vector<NamedTensor> AveragedWeights::averages() const {
   std::vector<NamedTensor> all;
   for (size_t i = 0; i < averages_.size(); ++i) all.push_back({names_[i], averages_[i].tensor});
   return all;

@@ -60,6 +60,9 @@ class AveragedWeights : public Callback {
   void load_state(const std::string& json) override;
   [[nodiscard]] std::vector<NamedTensor> tensors() const override;
   void load_tensors(const std::vector<NamedTensor>& tensors) override;
+  /// Returns the averages of the fit under the names of their parameters, also those that stand for
+  /// no weights yet, which tensors() lacks.
+  [[nodiscard]] std::vector<NamedTensor> averages() const;
   /// Returns how often weights were added to the averages of the fit.
   [[nodiscard]] int64_t updates() const { return updates_; }
 

@@ -18,14 +18,13 @@
 #include <shared_mutex>
 
 #include "tare/cuda/nvml.h"
+#include "tare/memory/compute_capability.h"
 #include "tare/memory/libtorch.h"
 
 namespace tare::cuda {
 namespace {
 
 namespace allocator = c10::cuda::CUDACachingAllocator;
-
-constexpr int64_t kAmpere = 80;  // compute capability, 10 x major + minor
 
 memory::Multiprocessors multiprocessors_of(const std::optional<cudaDeviceProp>& card) {
   if (!card) return {};
@@ -109,7 +108,7 @@ class CudaBackend final : public memory::DeviceBackend {
 
   memory::DeviceTraits traits() const override {
     const auto known = properties();
-    const int64_t capability = known ? 10 * known->major + known->minor : kAmpere;
+    const int64_t capability = known ? 10 * known->major + known->minor : memory::kAmpere;
     return {.type = "cuda",
             .is_host = false,
             .pins = true,
@@ -127,7 +126,7 @@ class CudaBackend final : public memory::DeviceBackend {
                 .keeps_workspaces = libtorch::keeps_workspaces(),
                 .multiprocessors = multiprocessors_of(known),
                 .capability = capability,
-                .computes_bfloat16 = capability >= kAmpere}};
+                .computes_bfloat16 = capability >= memory::kAmpere}};
   }
 
   std::optional<memory::GeneratorState> generator_state() const override {

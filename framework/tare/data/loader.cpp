@@ -55,7 +55,7 @@ void pin(Batch& batch) {
 struct Loader::State {
   DatasetPtr data;
   LoaderOptions options;
-  int64_t batches = 0, position = 0;
+  int64_t batches = 0, position = 0, end_of_epoch = 0;
   bool started = false;
   uint64_t epoch_seed = 0;
   std::vector<int64_t> order, lengths;  // lengths: for group_by_length
@@ -108,22 +108,27 @@ Loader::Loader(DatasetPtr data, const LoaderOptions& options) : state_(std::make
 
 Loader::~Loader() = default;
 
-void Loader::start(int64_t epoch, int64_t position) {
+void Loader::start(int64_t epoch, int64_t position, std::optional<int64_t> end) {
   if (epoch < 0 || position < 0 || position > state_->batches)
     throw ConfigError("data.loader", "start needs an epoch >= 0 and a position in [0, " +
                                          std::to_string(state_->batches) + "], got " +
                                          std::to_string(epoch) + " and " +
                                          std::to_string(position));
+  if (end && (*end < position || *end > state_->batches))
+    throw ConfigError("data.loader", "start needs an end in [" + std::to_string(position) + ", " +
+                                         std::to_string(state_->batches) + "], got " +
+                                         std::to_string(*end));
   stop();
   const LoaderOptions& o = state_->options;
   state_->epoch_seed = derive_seed(o.seed, static_cast<uint64_t>(epoch));
   if (state_->order.empty() || o.shuffle || o.weights)  // else it is that of every epoch
     state_->order = state_->order_of(state_->epoch_seed);
   state_->position = position;
-  if (o.workers > 0 && position < state_->batches) {
+  state_->end_of_epoch = end.value_or(state_->batches);
+  if (o.workers > 0 && position < state_->end_of_epoch) {
     auto prefetch =
         std::make_unique<Prefetch>([state = state_.get()](int64_t i) { return state->make(i); },
-                                   position, state_->batches, std::max(o.prefetch, o.workers));
+                                   position, state_->end_of_epoch, std::max(o.prefetch, o.workers));
     prefetch->run(o.workers);
     state_->prefetch = std::move(prefetch);
   }
@@ -133,7 +138,7 @@ void Loader::start(int64_t epoch, int64_t position) {
 bool Loader::next(Batch& batch) {
   batch.reset();
   if (!state_->started) throw StateError("data.loader.next", "stopped", "call start(epoch) first");
-  if (state_->position == state_->batches) return false;
+  if (state_->position == state_->end_of_epoch) return false;
   try {
     batch = state_->prefetch ? state_->prefetch->next() : state_->make(state_->position);
   } catch (...) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "tare/data/dataset.h"
 #include "tare/data/sampling.h"
@@ -48,8 +49,9 @@ class Loader {
   Loader& operator=(const Loader&) = delete;
 
   /// Begins an epoch (>= 0) at batch `position` in [0, batches()] and starts the workers; an
-  /// unfinished epoch is dropped.
-  void start(int64_t epoch, int64_t position = 0);
+  /// unfinished epoch is dropped. The epoch ends before batch `end`, which is in
+  /// [position, batches()], and no batch from there on is made; unset: after the last one.
+  void start(int64_t epoch, int64_t position = 0, std::optional<int64_t> end = {});
   /// Releases the tensors of `batch`, then fills it with the next batch; false, with `batch` empty,
   /// at the end of the epoch. Rethrows what a worker threw, at the batch where it happened. Throws
   /// StateError before start() or after stop().

@@ -1,6 +1,7 @@
 // The losses that have a name, and what is known of each.
 #include "tare/metric/loss.h"
 
+#include <ATen/Context.h>
 #include <ATen/Dispatch.h>
 #include <ATen/core/Reduction.h>
 #include <ATen/ops/binary_cross_entropy_with_logits.h>
@@ -20,6 +21,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "tare/base/error.h"
 #include "tare/config/node.h"
@@ -112,23 +114,49 @@ Tensor weights_like(const std::vector<double>& numbers, const Tensor& output) {
   return memory::pinned_copy(host.to(output.scalar_type()), output.device());
 }
 
+/// Returns the sum of the labels' weights, or their number without weights; those that are ignored
+/// have none.
+Tensor weight_of(const Tensor& labels, const std::optional<Tensor>& weights) {
+  if (!weights) return labels.ne(kIgnoredLabel).sum(at::kFloat);
+  const Tensor ignored = labels.eq(kIgnoredLabel).flatten();
+  const Tensor classes = labels.flatten().masked_fill(ignored, 0);
+  return weights->gather(0, classes).masked_fill(ignored, 0).sum();
+}
+
+/// Whether Tare itself adds up the losses of labels, several of which a sample has: for that a card
+/// has no kernel of LibTorch's that repeats its bits (ATen/native/cuda/NLLLoss2d.cu).
+bool adds_up(const Tensor& output, const Tensor& target, int64_t reduction) {
+  return reduction != at::Reduction::None && output.dim() > 2 &&
+         target.scalar_type() == at::kLong && at::globalContext().deterministicAlgorithms();
+}
+
+/// Returns the sum, or the mean by weight, of the losses of labels.
+Tensor added_up(const Tensor& each, const Tensor& labels, const std::optional<Tensor>& weights,
+                int64_t reduction) {
+  const Tensor sum = each.sum();
+  return reduction == at::Reduction::Mean ? sum.div(weight_of(labels, weights)) : sum;
+}
+
 Tensor cross_entropy(const CrossEntropyOptions& options, const Tensor& output, const Tensor& target,
                      int64_t reduction) {
   const double smoothing = options.label_smoothing;
-  if (options.class_weights.empty())
-    return at::cross_entropy_loss(output, target, {}, reduction, kIgnoredLabel, smoothing);
-  const Tensor weights = weights_like(options.class_weights, output);
-  const bool own_mean =
-      reduction == at::Reduction::Mean && smoothing > 0 && target.scalar_type() == at::kLong;
-  if (!own_mean)
-    return at::cross_entropy_loss(output, target, weights, reduction, kIgnoredLabel, smoothing);
+  std::optional<Tensor> weights;
+  if (!options.class_weights.empty()) weights = weights_like(options.class_weights, output);
+  const auto loss = [&](int64_t reduced) {
+    return at::cross_entropy_loss(output, target, weights, reduced, kIgnoredLabel, smoothing);
+  };
+  if (adds_up(output, target, reduction))
+    return added_up(loss(at::Reduction::None), target, weights, reduction);
+  const bool own_mean = weights && reduction == at::Reduction::Mean && smoothing > 0 &&
+                        target.scalar_type() == at::kLong;
   // LibTorch divides by a sum over tensors whose sizes depend on the labels, which no plan knows.
-  const Tensor ignored = target.eq(kIgnoredLabel).flatten();
-  const Tensor classes = target.flatten().masked_fill(ignored, 0);
-  const Tensor all = weights.gather(0, classes).masked_fill(ignored, 0).sum();
-  return at::cross_entropy_loss(output, target, weights, at::Reduction::Sum, kIgnoredLabel,
-                                smoothing)
-      .div(all);
+  return own_mean ? loss(at::Reduction::Sum).div(weight_of(target, weights)) : loss(reduction);
+}
+
+Tensor nll(const config::NoOptions&, const Tensor& output, const Tensor& target,
+           int64_t reduction) {
+  if (!adds_up(output, target, reduction)) return at::nll_loss_nd(output, target, {}, reduction);
+  return added_up(at::nll_loss_nd(output, target, {}, at::Reduction::None), target, {}, reduction);
 }
 
 const std::vector<Kind>& kinds() {
@@ -149,7 +177,7 @@ const std::vector<Kind>& kinds() {
                          [](O, T o, T t, int64_t r) { return at::mse_loss(o, t, r); }),
       kind_of<NoOptions>(
           "nll", "computes the negative log-likelihood of log-probabilities and class labels",
-          "exp", [](O, T o, T t, int64_t r) { return at::nll_loss_nd(o, t, {}, r); }),
+          "exp", nll),
       kind_of<SmoothL1Options>("smooth_l1",
                                "computes the error, squared below beta and absolute above it",
                                "none", [](const SmoothL1Options& options, T o, T t, int64_t r) {

@@ -33,8 +33,13 @@ using plan::AllocationTrace;
 /// each thread of the loader what making a batch takes at most. For one epoch in order.
 class SyntheticDataset final : public Dataset {
  public:
-  SyntheticDataset(std::shared_ptr<const BatchAllocations> work, SplitShape shape, bool real)
-      : work_(std::move(work)), shape_(shape), real_(real) {}
+  /// `batches`: that it gives in all; 0: any number.
+  SyntheticDataset(std::shared_ptr<const BatchAllocations> work, SplitShape shape, bool real,
+                   int64_t batches)
+      : work_(std::move(work)),
+        shape_(shape),
+        real_(real),
+        left_(batches > 0 ? batches : std::numeric_limits<int64_t>::max()) {}
 
   [[nodiscard]] int64_t size() const override { return shape_.size(); }
   [[nodiscard]] std::vector<int64_t> sample_shape() const override {
@@ -43,8 +48,8 @@ class SyntheticDataset final : public Dataset {
   [[nodiscard]] std::vector<std::string> labels() const override { return work_->data()->labels(); }
   [[nodiscard]] Batch first_sample() const override { return work_->sample(); }
   [[nodiscard]] Batch get(const BatchRequest&) const override {
-    do make();
-    while (std::cmp_less_equal(ahead_.size(), shape_.ahead) && made_ < shape_.size());
+    while (std::cmp_less_equal(ahead_.size(), shape_.ahead) && made_ < shape_.size() && left_ > 0)
+      make();
     Batch next = std::move(ahead_.front());
     ahead_.pop_front();
     if (made_ == shape_.size() && ahead_.empty()) made_ = 0;  // another epoch may follow
@@ -54,13 +59,13 @@ class SyntheticDataset final : public Dataset {
 
  private:
   void make() const {
-    if (made_ == shape_.size()) return;
     const int64_t samples = std::min(shape_.whole.samples, shape_.size() - made_);
     if (shape_.makers > 0 && made_ == 0)
       making_ = plan::hold(shape_.makers * plan::peak_above_results(work_->of(samples)),
                            real_ ? c10::kCPU : c10::kMeta);
     ahead_.push_back(real_ ? work_->read(samples) : of_allocations(work_->of(samples)));
     made_ += samples;
+    --left_;
   }
   [[nodiscard]] Batch of_allocations(const AllocationTrace& work) const {
     std::vector<c10::DataPtr> held;
@@ -92,7 +97,8 @@ class SyntheticDataset final : public Dataset {
   SplitShape shape_;
   bool real_;
   mutable std::deque<Batch> ahead_;  // the loader of a plan has one thread
-  mutable int64_t made_ = 0;
+  mutable int64_t made_ = 0;         // samples of the epoch
+  mutable int64_t left_;             // batches
   mutable c10::DataPtr making_;
 };
 
@@ -206,7 +212,8 @@ SplitShape split_shape(const PlanRequest& request, const BatchAllocations& work,
   // Two steps, while a thread of the loader is at work.
   int64_t whole = std::min(samples / size, ahead + (ahead > 0 ? 3 : 2));
   int64_t rest = training && options.drop_last.value_or(false) ? 0 : samples % size;
-  if (training && request.batches > 0) {  // a fit may end before it has seen all batches
+  // A fit may end before it has seen all batches, but a search before it may see more.
+  if (training && request.batches > 0 && !request.search) {
     whole = std::min(whole, request.batches);
     if (request.batches <= samples / size) rest = 0;
   }
@@ -254,7 +261,8 @@ bool validates_inside(const PlanRequest& request, int64_t batch) {
 int64_t valid_every(const FitShape& shape) {
   if (!shape.validates_inside) return 0;
   constexpr int64_t kFull = 3;
-  const int64_t batches = shape.train.count + (shape.train.last.samples > 0 ? 1 : 0);
+  int64_t batches = shape.train.count + (shape.train.last.samples > 0 ? 1 : 0);
+  if (shape.batches > 0) batches = std::min(batches, shape.batches);
   return std::clamp<int64_t>(batches - 1, 1, kFull);
 }
 
@@ -291,9 +299,9 @@ LearnerOptions options_for(const PlanRequest& request, const FitShape& shape,
 
 Splits synthetic_splits(const PlanRequest& request, const FitShape& shape, bool real) {
   Splits data;
-  data.train = std::make_shared<SyntheticDataset>(request.train, shape.train, real);
+  data.train = std::make_shared<SyntheticDataset>(request.train, shape.train, real, shape.batches);
   if (shape.valid)
-    data.valid = std::make_shared<SyntheticDataset>(request.valid, *shape.valid, real);
+    data.valid = std::make_shared<SyntheticDataset>(request.valid, *shape.valid, real, 0);
   return data;
 }
 
@@ -419,9 +427,9 @@ std::unique_ptr<LearnerState> planned_state(const PlanRequest& request, const Fi
   return state;
 }
 
-void fit(LearnerState& state, int64_t epochs) {
+void fit(LearnerState& state, const FitShape& shape) {
   PlannedView view(state);
-  FitPlan plan{.epochs = epochs};
+  FitPlan plan{.epochs = shape.epochs, .batches = shape.batches};
   plan.rates.assign(state.model.layer_groups().size(), state.base_rate());
   state.hold_frozen();
   FitLoop loop(state, view,
@@ -434,17 +442,21 @@ void fit(LearnerState& state, int64_t epochs) {
   (void)loop.run();
 }
 
-/// Goes through the epochs of a search for the rate.
-void search(LearnerState& state, const LrFindOptions& options, int64_t epochs,
+/// Goes through the epochs of a search for the rate, which have all batches.
+void search(LearnerState& state, const PlanRequest& request, const FitShape& shape,
             const CallbackPtr& annotator) {
+  const DatasetPtr of_the_fit = state.data.train;
+  state.data.train = std::make_shared<SyntheticDataset>(request.train, shape.train,
+                                                        /*real=*/!state.device.is_meta(), 0);
   PlannedView view(state);
   state.hold_frozen();
   (void)search_rate(state, view,
-                    {.options = options,
+                    {.options = *request.search,
                      .micro_batches = [&] { return state.training_micro_batches(0); },
                      .callbacks = {annotator},
-                     .planned_epochs = epochs},
+                     .planned_epochs = shape.search_epochs},
                     "learner.plan");
+  state.data.train = of_the_fit;
 }
 
 /// The data set is counted as in the ledger of a Learner.
@@ -467,8 +479,8 @@ void run_fit(const PlanRequest& request, const FitShape& shape, const Splits& da
   const std::vector<at::Tensor> data_set = plan::play(request.data_set, held, device);
   note_data(data_set);
   if (request.set_up) request.set_up(*state);
-  if (request.search) search(*state, *request.search, shape.epochs, annotator);
-  fit(*state, shape.epochs);
+  if (request.search) search(*state, request, shape, annotator);
+  fit(*state, shape);
   if (request.on_host() && request.saves_at_end)
     save_state(state->model, *state->optimizer, state->device);
   plan::mark("end");
@@ -497,7 +509,11 @@ FitShape shape_of(const PlanRequest& request, int64_t batch, const PartSizes& pa
   shape.validates_inside = validates_inside(request, batch);
   // The first step makes the optimizer's state on a card: with one whole batch in an epoch, none
   // has the state beside it until the next epoch.
-  if (shape.train.count < 2) shape.epochs = std::min<int64_t>(request.epochs, 2);
+  if (shape.train.count < 2) {
+    shape.search_epochs = 2;
+    shape.epochs = std::min(request.epochs, shape.search_epochs);
+  }
+  shape.batches = request.batches;
   return shape;
 }
 

@@ -146,7 +146,9 @@ struct FitShape {
   std::optional<SplitShape> valid{};
   /// The fit validates inside an epoch at some time, which the trace does once in each.
   bool validates_inside = false;
-  int64_t epochs = 1;  ///< 2 where only the second one has whole batches after the first step
+  int64_t epochs = 1;   ///< 2 where only the second one has whole batches after the first step
+  int64_t batches = 0;  ///< of these epochs in all; 0: they are whole
+  int64_t search_epochs = 1;  ///< of a search for the rate, as `epochs`; they are whole
 };
 
 /// Returns the shape of the trace of a fit with batches of that size, in parts of these sizes.

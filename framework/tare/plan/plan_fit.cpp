@@ -109,7 +109,7 @@ class Planner {
     } catch (const OutOfMemory& error) {
       return after_refusal(error, target_, batch);
     } catch (const plan::NotPlannable& error) {
-      return unknown_plan(target_, batch, error.what());
+      return unknown_plan(target_, batch, error.reason());
     } catch (const c10::Error& error) {
       return unknown_plan(target_, batch, printable(error.what_without_backtrace()));
     }
@@ -297,7 +297,7 @@ class Planner {
       throw;
     } catch (const plan::NotPlannable& error) {
       if (target_.caches) throw;
-      why_probe_ = error.what();
+      why_probe_ = error.reason();
     } catch (const c10::Error& error) {
       if (target_.caches) throw;
       why_probe_ = printable(error.what_without_backtrace());

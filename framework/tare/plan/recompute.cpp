@@ -116,6 +116,8 @@ std::vector<std::string> recomputable(const PlanRequest& request) {
   std::string reason;
   try {
     return blocks_by_cost(request);
+  } catch (const plan::NotPlannable& error) {
+    reason = error.reason();
   } catch (const Error& error) {
     reason = error.what();
   } catch (const c10::Error& error) {
@@ -153,7 +155,7 @@ std::vector<std::string> choose_recompute(PlanRequest& request, plan::Target tar
     if (fit()) return {};
   } catch (const OutOfMemory&) {  // of one convolution of few images: then it does not fit
   } catch (const plan::NotPlannable& error) {
-    reason = error.what();
+    reason = error.reason();
   } catch (const c10::Error& error) {
     reason = error.what_without_backtrace();
   }

@@ -52,9 +52,7 @@ std::string advice_of(const MemoryPlan& phase) {
   std::ostringstream out;
   out << phase.name << ": ";
   if (!phase.known()) {
-    constexpr std::string_view kSaid = "[plan] the memory cannot be predicted: ";
-    const std::string_view why = phase.reason;
-    out << "cannot be predicted: " << why.substr(why.starts_with(kSaid) ? kSaid.size() : 0) << '\n';
+    out << "cannot be predicted: " << phase.reason << '\n';
     return out.str();
   }
   if (stops_at_weights(phase)) {

@@ -20,6 +20,7 @@
 #include <tuple>
 #include <vector>
 
+#include "tare/memory/compute_capability.h"
 #include "tare/memory/libtorch.h"
 #include "tare/trace/blocks.h"
 #include "tare/trace/card_workspace.h"
@@ -30,15 +31,16 @@ namespace {
 
 using at::Tensor;
 
-constexpr int64_t kAmpere = 80, kAda = 89, kBlackwell = 100;  // compute capabilities
-constexpr int64_t kMostFeatures = 256;                        // of a head
+constexpr int64_t kMostFeatures = 256;  // of a head
 
 int64_t rounded_up(int64_t value, int64_t multiple) {
   return at::ceil_div(value, multiple) * multiple;
 }
 
 /// Whether a card of 8.6, 8.7 or 8.9 has less shared memory than others since Ampere.
-bool has_little_memory(int64_t capability) { return capability > kAmpere && capability <= kAda; }
+bool has_little_memory(int64_t capability) {
+  return capability > memory::kAmpere && capability <= memory::kAda;
+}
 
 using Four = std::tuple<Tensor, Tensor, Tensor, Tensor>;
 
@@ -65,7 +67,7 @@ int64_t workspace_of(const Tensor& query, const Tensor& key) {
   constexpr int64_t kSmall = 64, kLarge = 128, kHeader = 4;
   const int64_t features = query.size(3);
   const int64_t capability = recorded_machine().capability;
-  const bool half = is_half(query.scalar_type()), recent = capability >= kAmpere;
+  const bool half = is_half(query.scalar_type()), recent = capability >= memory::kAmpere;
   int64_t rows = kSmall, columns = kSmall, of_keys = 0;
   if (half && features > kLarge) {
     rows = kLarge;
@@ -213,7 +215,8 @@ Three cudnn_backward(const Tensor& grad, const Tensor& query, const Tensor& key,
                                /*with_sums=*/true, dropout, causal);
   call.grad = Layout::of(copies ? fresh(grad.sizes(), grad) : grad);
   const int64_t queries = query.size(0) * query.size(1) * query.size(2);
-  const bool adds_up = recorded_machine().capability < kBlackwell || query.size(3) < kMostFeatures;
+  const bool adds_up =
+      recorded_machine().capability < memory::kBlackwell || query.size(3) < kMostFeatures;
   const int64_t numbers = queries * (adds_up ? query.size(3) + 1 : 1);
   hold_workspace(call, bytes_of(numbers, at::kFloat)).clear();
   return {of_query, of_key, of_value};
@@ -260,17 +263,17 @@ CardKernel card_kernel(const Tensor& query, const Tensor& key, const Tensor& val
   const int64_t capability = recorded_machine().capability, features = query.size(-1);
   const auto type = query.scalar_type();
   const bool half = is_half(type);
-  const int64_t of_float = capability >= kAmpere ? 4 : 1, aligned = half ? 8 : of_float;
+  const int64_t of_float = capability >= memory::kAmpere ? 4 : 1, aligned = half ? 8 : of_float;
   if (grouped || !can_be_fused(query, key, value, mask)) return CardKernel::none;
   if ((!half && type != at::kFloat) || key.scalar_type() != type || value.scalar_type() != type)
     return CardKernel::none;
   const bool square = features == value.size(3), is_aligned = features % aligned == 0;
   if (half && cudnn_takes(query, key, value, dropout)) return CardKernel::cudnn;
-  if (half && capability >= kAmpere && !mask && square && features <= kMostFeatures &&
+  if (half && capability >= memory::kAmpere && !mask && square && features <= kMostFeatures &&
       !lacks_memory(capability, features, dropout, needs_gradients(query, key, value)))
     return CardKernel::flash;
   if (!is_aligned || value.size(3) % aligned != 0) return CardKernel::none;
-  if (type == at::kBFloat16 && capability < kAmpere) return CardKernel::none;
+  if (type == at::kBFloat16 && capability < memory::kAmpere) return CardKernel::none;
   return CardKernel::efficient;
 }
 

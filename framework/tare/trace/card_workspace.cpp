@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "tare/memory/backend.h"
+#include "tare/memory/compute_capability.h"
 #include "tare/memory/event_log.h"
 #include "tare/trace/blocks.h"
 #include "tare/trace/measurements.h"
@@ -64,9 +65,8 @@ Measurements::Key key_of(const CardAttention& call, const std::string& card) {
 /// Whether cuDNN computes the call on the card of the recording: bfloat16 from Ampere on
 /// (ATen/native/Convolution.cpp: use_cudnn).
 bool by_cudnn(const Convolution& call) {
-  constexpr int64_t kAmpere = 80;
   return at::globalContext().userEnabledCuDNN() &&
-         (call.input.type != at::kBFloat16 || recorded_machine().capability >= kAmpere);
+         (call.input.type != at::kBFloat16 || recorded_machine().capability >= memory::kAmpere);
 }
 
 int64_t bytes_of(const Layout& layout) {

@@ -7,6 +7,7 @@
 
 #include "tare/base/immortal.h"
 #include "tare/trace/composites.h"
+#include "tare/trace/deterministic.h"
 #include "tare/trace/dispatch_key.h"
 #include "tare/trace/not_plannable.h"
 #include "tare/trace/recording.h"
@@ -108,6 +109,7 @@ void fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* st
   const auto operands = operands_of(*stack, schema.arguments().size());
   redirect_device(schema, *stack, operands);
   if (operands == Operands::other) return op.redispatchBoxed(below, stack);
+  require_deterministic(op, *stack);
   const WorkingOp working(op.operator_name());
   if (const auto* kernel = kernels().find(op.operator_name()))
     return kernel->callBoxed(op, below, stack);

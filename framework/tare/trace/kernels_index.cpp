@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "tare/memory/compute_capability.h"
 #include "tare/memory/libtorch.h"
 #include "tare/trace/blocks.h"
 #include "tare/trace/dispatch.h"
@@ -53,11 +54,10 @@ struct Tiles {
 };
 
 Tiles tiles() {
-  constexpr int64_t kAmpere = 80, kHopper = 90;
   const int64_t capability = recorded_machine().capability;
-  if (capability >= kHopper) return {.sorted = 4608, .unique = 4928};
-  return {.sorted = capability < kAmpere ? 2816 : 3840,
-          .unique = capability == kAmpere ? 1344 : 320};
+  if (capability >= memory::kHopper) return {.sorted = 4608, .unique = 4928};
+  return {.sorted = capability < memory::kAmpere ? 2816 : 3840,
+          .unique = capability == memory::kAmpere ? 1344 : 320};
 }
 
 /// Returns the bytes that CUB takes to sort `count` pairs of int64, of which the first is below

@@ -6,8 +6,11 @@
 namespace tare::plan {
 
 NotPlannable::NotPlannable(std::string op, std::string_view reason, std::string_view advice)
-    : Error("[plan] the memory cannot be predicted: " + printable(op) + " " + printable(reason) +
-            "; " + printable(advice)),
-      op_(std::move(op)) {}
+    : NotPlannable(op, printable(op) + " " + printable(reason) + "; " + printable(advice)) {}
+
+NotPlannable::NotPlannable(std::string op, std::string reason)
+    : Error("[plan] the memory cannot be predicted: " + reason),
+      op_(std::move(op)),
+      reason_(std::move(reason)) {}
 
 }  // namespace tare::plan

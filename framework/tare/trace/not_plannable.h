@@ -17,9 +17,14 @@ class NotPlannable : public Error {
   NotPlannable(std::string op, std::string_view reason, std::string_view advice);
   /// Returns the operator, e.g. "aten::foo".
   [[nodiscard]] const std::string& op() const { return op_; }
+  /// Returns the message without the words that the memory cannot be predicted: the operator, why,
+  /// and what to do.
+  [[nodiscard]] const std::string& reason() const { return reason_; }
 
  private:
-  std::string op_;
+  NotPlannable(std::string op, std::string reason);
+
+  std::string op_, reason_;
 };
 
 }  // namespace tare::plan

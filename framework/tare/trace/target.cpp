@@ -8,6 +8,7 @@
 #include "tare/base/bytes.h"
 #include "tare/base/error.h"
 #include "tare/memory/backend.h"
+#include "tare/memory/compute_capability.h"
 #include "tare/memory/context.h"
 #include "tare/memory/libtorch.h"
 #include "tare/memory/native_types.h"
@@ -36,7 +37,6 @@ constexpr std::array kCards{
     Card{"V100-32GB", 32768_MiB, 70, 80, 2048},
 };
 
-constexpr int64_t kAmpere = 80;
 constexpr int64_t kLinearWorkspace = 1_MiB;  // CUBLASLT_WORKSPACE_SIZE
 
 bool is_number(std::string_view text) {
@@ -135,7 +135,7 @@ Target parse_target(const std::string& text, std::optional<int64_t> capacity) {
   if (kind == kTypeOfCards && is_number(what)) return existing(text, capacity);
   Target target{.name = text, .caches = kind == kTypeOfCards};
   if (target.caches) {
-    target.capability = kAmpere;
+    target.capability = memory::kAmpere;
     target.linear_workspace_bytes = kLinearWorkspace;
     target.keeps_workspaces = libtorch::kKeepsWorkspaces;
   } else {
@@ -147,7 +147,7 @@ Target parse_target(const std::string& text, std::optional<int64_t> capacity) {
     target.capacity_bytes = card->bytes - memory::kContextBytes;
     target.multiprocessors = {.count = card->multiprocessors, .threads = card->threads};
     target.capability = card->capability;
-    target.computes_bfloat16 = card->capability >= kAmpere;
+    target.computes_bfloat16 = card->capability >= memory::kAmpere;
     target.workspace_bytes = memory::default_workspace_bytes(target.capability);
     return target;
   }

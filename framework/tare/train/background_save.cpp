@@ -11,6 +11,7 @@
 
 #include "tare/base/error.h"
 #include "tare/base/io.h"
+#include "tare/callback/averaged_weights.h"
 #include "tare/checkpoint/checkpoint.h"
 #include "tare/memory/oom.h"
 #include "tare/memory/phase.h"
@@ -47,7 +48,8 @@ void BackgroundSave::prepare(const std::vector<CallbackPtr>& callbacks) {
     std::vector<NamedTensor> generators = generators_of(state_.device);
     copy(kExtra, generators);
     for (const auto& callback : callbacks) {
-      std::vector<NamedTensor> tensors = callback->tensors();
+      const auto* const averaged = dynamic_cast<const AveragedWeights*>(callback.get());
+      std::vector<NamedTensor> tensors = averaged ? averaged->averages() : callback->tensors();
       copy(callback->name(), tensors);
     }
     made_.clear();

@@ -18,7 +18,7 @@ constexpr const char* kBytes =
     "in [0, 1]; else convert the input with .to(torch::kFloat)";
 
 // The first that fits counts.
-constexpr std::array<Hint, 22> kHints{{
+constexpr std::array<Hint, 23> kHints{{
     {"mat1 and mat2 shapes cannot be multiplied",
      "make the layer's number of input features that of its input's last dimension"},
     {kSingleSample,
@@ -54,6 +54,8 @@ constexpr std::array<Hint, 22> kHints{{
     {"could not create a primitive",
      "this processor cannot compute the operator in the dtype of its operands: use the precision "
      "fp32"},
+    {"does not have a deterministic implementation",
+     "set kernels.deterministic to false, or replace the operator by one that has"},
     {"must match the size of tensor", "make the operands' sizes equal, or 1 where they broadcast"},
 }};
 

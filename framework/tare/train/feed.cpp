@@ -23,9 +23,9 @@ Feed::Feed(LearnerState& state, DatasetPtr data, LoaderOptions options)
 
 Feed::~Feed() { drop_ahead(); }
 
-void Feed::start(int64_t epoch, int64_t position) {
+void Feed::start(int64_t epoch, int64_t position, std::optional<int64_t> end) {
   drop_ahead();
-  loader_.start(epoch, position);
+  loader_.start(epoch, position, end);
 }
 
 void Feed::stop() {

@@ -24,7 +24,7 @@ class Feed {
   Feed& operator=(const Feed&) = delete;
 
   /// Begins an epoch, see Loader::start().
-  void start(int64_t epoch, int64_t position = 0);
+  void start(int64_t epoch, int64_t position = 0, std::optional<int64_t> end = {});
   /// Releases the tensors of `batch` and fills it with the next batch; false at the epoch's end.
   bool next(Batch& batch) {
     if (side_) return next_ahead(batch);

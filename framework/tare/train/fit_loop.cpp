@@ -185,7 +185,7 @@ void FitLoop::train_epoch() {
   p.model.train(true);
   inside_.reset();
   allows(&Callback::before_epoch, Action::stop_epoch);
-  feed_->start(p.epochs_done, plan_.batch);
+  feed_->start(p.epochs_done, plan_.batch, end_of_epoch());
   bool has_time = validate_if_due();  // after the batch of a checkpoint saved before it
   while (has_time && action_ < Action::stop_epoch && !at_last_batch() && train_next()) {
     if (out_of_time()) break;
@@ -267,6 +267,11 @@ void FitLoop::train_turns() {
   micro_batches_->take_changes([&](MicroBatchChange change) { report(std::move(change)); });
   allows(&Callback::after_batch, Action::stop_epoch);
   release_step();
+}
+
+int64_t FitLoop::end_of_epoch() const {
+  if (plan_.batches == 0) return context_.batches;
+  return std::clamp(plan_.batches - plan_.epoch * context_.batches, plan_.batch, context_.batches);
 }
 
 bool FitLoop::at_last_batch() const {

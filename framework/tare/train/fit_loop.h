@@ -126,6 +126,8 @@ class FitLoop {
   /// Notifies callbacks of a change of the micro-batch.
   void report(MicroBatchChange change);
   [[nodiscard]] FitPlan current_plan() const;
+  /// Returns where the epoch under way ends, as the last one of the fit may before its last batch.
+  [[nodiscard]] int64_t end_of_epoch() const;
   /// Whether all batches of the fit are trained, where its last epoch may be partial.
   [[nodiscard]] bool at_last_batch() const;
   /// Whether the fit has taken all the time that it is given.
