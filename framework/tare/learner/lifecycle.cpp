@@ -7,6 +7,7 @@
 #include <map>
 #include <string>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "tare/base/error.h"
@@ -117,23 +118,51 @@ std::vector<at::Tensor> state_on(const Optimizer* optimizer, c10::Device device)
   return tensors;
 }
 
+/// Copies tensors to a device. Those that lie in one block, as the weights of recurrent layers do
+/// on a card, lie in one there too.
+std::vector<at::Tensor> copies_on(const std::vector<at::Tensor>& tensors, c10::Device device) {
+  const auto block_of = [](const at::Tensor& tensor) {
+    return std::pair(tensor.storage().unsafeGetStorageImpl(), tensor.scalar_type());
+  };
+  using Block = std::pair<const c10::StorageImpl*, c10::ScalarType>;
+  std::map<Block, int> holders;
+  for (const auto& tensor : tensors) ++holders[block_of(tensor)];
+  std::map<Block, at::Tensor> blocks;
+  std::vector<at::Tensor> copies;
+  copies.reserve(tensors.size());
+  for (const auto& tensor : tensors) {
+    const at::Tensor values = tensor.detach();
+    if (holders[block_of(tensor)] == 1) {
+      copies.push_back(values.to(device, /*non_blocking=*/false, /*copy=*/true));
+      continue;
+    }
+    at::Tensor& block = blocks[block_of(tensor)];
+    if (!block.defined()) {
+      const auto elements = static_cast<int64_t>(tensor.storage().nbytes() / tensor.element_size());
+      block =
+          values.as_strided({elements}, {1}, 0).to(device, /*non_blocking=*/false, /*copy=*/true);
+    }
+    copies.push_back(block.as_strided(tensor.sizes(), tensor.strides(), tensor.storage_offset()));
+  }
+  return copies;
+}
+
 // A round trip of every weight, and of the optimizer's state if there is one, through the host, so
 // that the allocator's segments end up dense. The host copies are whole before the first device
 // tensor is let go.
 void compact(LearnerState& p) {
-  std::vector<at::Tensor> originals, host;
+  std::vector<at::Tensor> originals;
   for (const auto& [name, tensor] : stored_state(p.model)) originals.push_back(tensor);
   const std::vector<at::Tensor> state = state_on(p.optimizer.get(), p.device);
   originals.insert(originals.end(), state.begin(), state.end());
-  for (const at::Tensor& tensor : originals)
-    host.push_back(tensor.detach().to(c10::kCPU, /*non_blocking=*/false, /*copy=*/true));
+  const std::vector<at::Tensor> host = copies_on(originals, c10::kCPU);
   for (size_t i = 0; i < originals.size(); ++i) originals[i].set_data(host[i]);
   memory::backend(p.device).reclaim();
   if (p.device.is_cpu()) return;
   try {
-    for (size_t i = 0; i < originals.size(); ++i) originals[i].set_data(host[i].to(p.device));
+    const std::vector<at::Tensor> back = copies_on(host, p.device);
+    for (size_t i = 0; i < originals.size(); ++i) originals[i].set_data(back[i]);
   } catch (const c10::OutOfMemoryError&) {
-    for (size_t i = 0; i < originals.size(); ++i) originals[i].set_data(host[i]);
     p.state_on_host = state;
     throw OutOfMemory(p.device, bytes_of(host), tracked(p.device),
                       memory::backend(p.device).budget(),

@@ -15,6 +15,7 @@
 #include "tare/base/error.h"
 #include "tare/memory/phase.h"
 #include "tare/trace/blocks.h"
+#include "tare/trace/flat_weights.h"
 #include "tare/trace/host_trace.h"
 #include "tare/train/fit_loop.h"
 #include "tare/train/learner_state.h"
@@ -363,6 +364,7 @@ void bring_to_card(Model& model) {
     for (const auto& parameter : module.named_parameters(/*recurse=*/false))
       bring(parameter.value());
     for (const auto& buffer : module.named_buffers(/*recurse=*/false)) bring(buffer.value());
+    plan::flatten_weights(module);
   });
 }
 
