@@ -161,6 +161,17 @@ void fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* st
   op.callBoxed(stack);
 }
 
+/// Calls a function without autocast.
+template <auto kFunction>
+struct Once;
+template <class Result, class... Arguments, Result (*kFunction)(Arguments...)>
+struct Once<kFunction> {
+  static Result run(Arguments... arguments) {
+    const c10::impl::ExcludeDispatchKeyGuard once(kAutocastKey);
+    return kFunction(arguments...);
+  }
+};
+
 }  // namespace
 
 void register_autocast() {
@@ -171,7 +182,7 @@ void register_autocast() {
   static_cast<void>(registered);
   static Immortal<torch::Library> library(torch::Library::IMPL, "aten", kAutocastKey, __FILE__,
                                           uint32_t{__LINE__});
-  static const bool recurrent = (library->impl("_cudnn_rnn", &cast_recurrent), true);
+  static const bool recurrent = (library->impl("_cudnn_rnn", &Once<&cast_recurrent>::run), true);
   static_cast<void>(recurrent);
 }
 

@@ -1,12 +1,10 @@
 // What LibTorch allocates for cuDNN's recurrent layers (ATen/native/cudnn/RNN.cpp), in its order.
 #include "tare/trace/card_recurrent.h"
 
-#include <ATen/Context.h>
 #include <ATen/ops/_cudnn_rnn.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
-#include <c10/core/impl/LocalDispatchKeySet.h>
 #include <c10/util/strides.h>
 
 #include <algorithm>
@@ -14,7 +12,6 @@
 #include <utility>
 #include <vector>
 
-#include "tare/trace/autocast.h"
 #include "tare/trace/blocks.h"
 #include "tare/trace/card_workspace.h"
 #include "tare/trace/dispatch.h"
@@ -218,36 +215,6 @@ void keep_dropout_state(const CardRecurrent& call) {
 
 }  // namespace
 
-int64_t CardRecurrent::gates() const {
-  switch (mode) {
-    case RecurrentMode::relu:
-    case RecurrentMode::tanh:
-      return 1;
-    case RecurrentMode::lstm:
-      return 4;
-    case RecurrentMode::gru:
-      return 3;
-  }
-  return 0;
-}
-
-int64_t CardRecurrent::weights() const {
-  int64_t all = 0;
-  for (int64_t layer = 0; layer < layers; ++layer) {
-    const int64_t from = layer == 0 ? inputs : directions() * features();
-    all += gates() * hidden * (from + features() + 2) + projected * hidden;
-  }
-  return all * directions();
-}
-
-bool cudnn_takes_recurrent(const Tensor& input) {
-  constexpr int64_t kAmpere = 80;
-  const auto type = input.scalar_type();
-  const bool takes_type = type == at::kFloat || type == at::kDouble || type == at::kHalf ||
-                          (type == at::kBFloat16 && recorded_machine().capability >= kAmpere);
-  return at::globalContext().userEnabledCuDNN() && takes_type && input.numel() > 0;
-}
-
 RecurrentResult card_recurrent(RecurrentMode mode, const Tensor& input, const Tensor& hidden,
                                const Tensor& cell, TensorList weights, bool has_biases,
                                int64_t layers, double dropout, bool train, bool bidirectional,
@@ -276,7 +243,6 @@ CudnnResults cast_recurrent(const Tensor& input, TensorList weights, int64_t eac
                             int64_t mode, int64_t hidden_size, int64_t projected, int64_t layers,
                             bool batch_first, double dropout, bool train, bool bidirectional,
                             IntArrayRef batch_sizes, const Optional& dropout_state) {
-  const c10::impl::ExcludeDispatchKeyGuard once(kAutocastKey);
   const auto cast = [](const Tensor& tensor) {
     return tensor.defined() && tensor.scalar_type() != at::kDouble ? tensor.to(at::kHalf) : tensor;
   };

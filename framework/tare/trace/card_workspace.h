@@ -7,8 +7,8 @@
 
 #include <optional>
 
-#include "tare/trace/card_recurrent.h"
 #include "tare/trace/convolution_profile.h"
+#include "tare/trace/recurrent_call.h"
 
 namespace tare::plan {
 

@@ -30,9 +30,9 @@
 #include "tare/base/immortal.h"
 #include "tare/memory/libtorch.h"
 #include "tare/trace/blocks.h"
-#include "tare/trace/card_recurrent.h"
 #include "tare/trace/dispatch_key.h"
 #include "tare/trace/not_plannable.h"
+#include "tare/trace/recurrent_call.h"
 
 namespace tare::plan {
 namespace {

@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "tare/trace/card_recurrent.h"
+#include "tare/trace/recurrent_call.h"
 
 namespace tare::plan {
 namespace {
