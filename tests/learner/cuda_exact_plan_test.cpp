@@ -402,7 +402,7 @@ TEST_F(ExactPlan, OfRecurrentLayersIsAtLeastForACardElsewhere) {
   EXPECT_THAT(elsewhere.not_counted, ::testing::ElementsAre(plan::kRecurrentMemory));
   EXPECT_EQ(elsewhere.at_most_bytes, 0);
   const MemoryPlan here = made.plan({.advice = false});
-  EXPECT_GT(here.peak_bytes, elsewhere.peak_bytes + 3'000'000);
+  EXPECT_GT(here.peak_bytes, elsewhere.peak_bytes);
   expect_exact(made, "lstm with workspaces");
 }
 
