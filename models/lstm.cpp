@@ -1,6 +1,7 @@
 // Builds the recurrent classifier of sequences.
 #include "models/lstm.h"
 
+#include <algorithm>
 #include <sstream>
 #include <vector>
 
@@ -19,15 +20,25 @@ constexpr int64_t kWidth = 64, kLayers = 1;
   throw ShapeError("models.lstm", what, text.str());
 }
 
-/// Lays the weights on a card in one block, as cuDNN needs them, where something has moved them.
-void flatten(torch::nn::LSTM& layers) {
+/// Lays the weights on a card in one block, as cuDNN needs them, where something has moved them;
+/// also in a plan for a card, whose tensors are on the meta device.
+void flatten(const torch::nn::LSTM& layers) {
   const std::vector<torch::Tensor> weights = layers->all_weights();
   const auto block = [](const torch::Tensor& weight) {
     return weight.storage().unsafeGetStorageImpl();
   };
-  if (!weights.front().is_cuda()) return;
-  for (const auto& weight : weights)
-    if (block(weight) != block(weights.front())) return layers->flatten_parameters();
+  if (!torch::cudnn_is_acceptable(weights.front())) return;
+  if (std::ranges::all_of(weights, [&](const torch::Tensor& weight) {
+        return block(weight) == block(weights.front());
+      }))
+    return;
+  constexpr int64_t kMode = 2, kOfLayer = 4;  // an LSTM, as cuDNN numbers it; weights and biases
+  const torch::NoGradGuard no_grad;
+  const torch::DeviceGuard device(weights.front().device());
+  const auto& options = layers->options;
+  (void)torch::_cudnn_rnn_flatten_weight(
+      weights, kOfLayer, options.input_size(), kMode, options.hidden_size(), /*proj_size=*/0,
+      options.num_layers(), options.batch_first(), options.bidirectional());
 }
 
 }  // namespace

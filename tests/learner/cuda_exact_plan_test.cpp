@@ -9,15 +9,18 @@
 
 #include "contract/traits.h"
 #include "learner/fixture.h"
+#include "support/environment.h"
 #include "tare/callback/averaged_weights.h"
 #include "tare/callback/freeze_batch_norm.h"
 #include "tare/callback/gradient_norm.h"
 #include "tare/callback/mixing.h"
 #include "tare/callback/tensorboard.h"
+#include "tare/data/collate.h"
 #include "tare/memory/backend.h"
 #include "tare/model/registry.h"
 #include "tare/optim/optimizer.h"
 #include "tare/plan/plan.h"
+#include "tare/trace/card_workspace.h"
 
 namespace tare::testing {
 namespace {
@@ -54,6 +57,8 @@ class ExactPlan : public ::testing::Test {
       options = {.classes = 10, .sample_shape = {12}, .hidden = {64, 32}};
     else if (name == "vit")
       options = {.sample_shape = {3, 32, 32}, .width = 64, .layers = 2, .heads = 4};
+    else if (name == "lstm")
+      options = {.classes = 10, .sample_shape = {30}, .width = 24, .layers = 2};
     else
       options.width = 8;
     options.dropout = dropout_;
@@ -66,9 +71,20 @@ class ExactPlan : public ::testing::Test {
     if (name == "unet") return tensor_dataset(images, classes.view({n, 1, 1}).repeat({1, 32, 32}));
     if (name == "siamese")
       return tensor_dataset({{"left", images}, {"right", images.clone()}}, {{"class", classes}});
+    if (name == "lstm")
+      return tensor_dataset(
+          {{"tokens", torch::randint(256, {n, 30})}, {"lengths", torch::arange(n) % 30 + 1}},
+          {{"class", classes}});
     if (name != "gpt") return tensor_dataset(images, classes);
     const auto tokens = torch::randint(64, {n, 48});
     return tensor_dataset(tokens, tokens.roll(-1, 1));
+  }
+  /// Texts of up to 30 bytes, padded to the longest of their batch.
+  [[nodiscard]] static DatasetPtr texts(int64_t n, const PadOptions& padding = {}) {
+    std::vector<Batch> all;
+    for (int64_t i = 0; i < n; ++i)
+      all.push_back({torch::randint(256, {30 - i % 30}), torch::tensor(i % 10)});
+    return sample_dataset(all, pad(padding));
   }
   [[nodiscard]] Learner learner(const std::string& name, int64_t samples = 500,
                                 int64_t valid = 50) const {
@@ -76,9 +92,11 @@ class ExactPlan : public ::testing::Test {
     return {model(name), Splits{.train = set(name, samples), .valid = set(name, valid)}, options_};
   }
 
-  /// Fits once, or resumes, and compares what the card gave with the plan of it.
-  void expect_exact(Learner& learner, const std::string& what, bool resumes = false) {
-    const MemoryPlan plan = learner.plan({.advice = false});
+  /// Fits once, or resumes, and compares what the card gave with the plan of it. `again`: makes the
+  /// model for the plan.
+  void expect_exact(Learner& learner, const std::string& what,
+                    const std::function<Model()>& again = {}, bool resumes = false) {
+    const MemoryPlan plan = learner.plan({.model = again, .advice = false});
     ASSERT_TRUE(plan.known()) << what << ": " << plan.reason;
     EXPECT_THAT(plan.not_counted, ::testing::IsEmpty()) << what;
     backend_->reclaim();
@@ -103,7 +121,8 @@ class ExactPlan : public ::testing::Test {
   TempDir folder_;
 };
 
-const std::vector<std::string> kModels{"mlp", "convnet", "resnet9", "resnet18", "resnet50", "gpt"};
+const std::vector<std::string> kModels{"mlp",      "convnet", "resnet9", "resnet18",
+                                       "resnet50", "gpt",     "lstm"};
 
 TEST_F(ExactPlan, OfEveryModelAndBatch) {
   for (const auto& name : kModels)
@@ -113,11 +132,10 @@ TEST_F(ExactPlan, OfEveryModelAndBatch) {
     }
 }
 
-/// The families of the zoo but for those that have tests of their own: the layers of lstm are
-/// cuDNN's, and those of torchscript stand in a file.
+/// The families of the zoo but for torchscript, whose layers stand in a file.
 std::vector<std::string> families() {
   std::vector<std::string> names = models::names();
-  std::erase_if(names, [](const auto& name) { return name == "lstm" || name == "torchscript"; });
+  std::erase(names, "torchscript");
   return names;
 }
 
@@ -409,7 +427,7 @@ TEST_F(ExactPlan, OfWideFrozenWeightsOfEightBitsResumed) {
       Learner resumed = learner("resnet9", 64);
       resumed.freeze_to(second);
       resumed.load("inside");
-      expect_exact(resumed, "resumed from " + std::to_string(second), /*resumes=*/true);
+      expect_exact(resumed, "resumed from " + std::to_string(second), {}, /*resumes=*/true);
     }
 }
 
@@ -423,11 +441,128 @@ TEST_F(ExactPlan, OfBatchesThatAreCopiedAhead) {
   }
 }
 
+/// A recurrent layer of one's own over rows of features.
+struct OwnRecurrentImpl : torch::nn::Module {
+  OwnRecurrentImpl(bool gru, bool both_ways, double dropout, bool bias) {
+    const auto options = [&](auto of) {
+      return of.num_layers(2).bidirectional(both_ways).dropout(dropout).bias(bias);
+    };
+    if (gru)
+      gru_layers = register_module("gru", torch::nn::GRU(options(torch::nn::GRUOptions(4, 24))));
+    else
+      lstm_layers =
+          register_module("lstm", torch::nn::LSTM(options(torch::nn::LSTMOptions(4, 24))));
+    head = register_module("head", torch::nn::Linear(both_ways ? 48 : 24, 10));
+  }
+  at::Tensor forward(const at::Tensor& x) {
+    const at::Tensor steps = x.view({x.size(0), 3, 4}).transpose(0, 1);
+    const at::Tensor states =
+        gru_layers ? std::get<0>(gru_layers(steps)) : std::get<0>(lstm_layers(steps));
+    return head(states.select(0, 2));
+  }
+  torch::nn::GRU gru_layers{nullptr};
+  torch::nn::LSTM lstm_layers{nullptr};
+  torch::nn::Linear head{nullptr};
+};
+TORCH_MODULE(OwnRecurrent);
+
+TEST_F(ExactPlan, OfRecurrentLayersOfOnesOwn) {
+  for (const char* precision : {"fp32", "bf16", "fp16", "bf16-true"})
+    for (const bool gru : {false, true})
+      for (const bool both_ways : {false, true})
+        for (const bool bias : {false, true}) {
+          options_.precision = precision;
+          backend_->reclaim();
+          const auto make = [&] { return Model(OwnRecurrent(gru, both_ways, 0, bias)); };
+          Learner made(make(), {.train = set("tabular", 100), .valid = set("tabular", 30)},
+                       options_);
+          expect_exact(made,
+                       std::string(precision) + (gru ? " gru" : " lstm") +
+                           (both_ways ? " both ways" : "") + (bias ? "" : " without biases"),
+                       make);
+        }
+}
+
+// The workspaces and the reserve of another card are not known.
+TEST_F(ExactPlan, OfRecurrentLayersIsAtLeastForACardElsewhere) {
+  const ScopedVariable workspace("STAND_IN_CUDNN_BYTES", std::string("3000000"));
+  width_ = 40;
+  Learner made = learner("lstm");
+  const MemoryPlan elsewhere = made.plan({.device = "cuda:24GiB", .advice = false});
+  EXPECT_THAT(elsewhere.not_counted, ::testing::ElementsAre(plan::kRecurrentMemory));
+  EXPECT_EQ(elsewhere.at_most_bytes, 0);
+  const MemoryPlan here = made.plan({.advice = false});
+  EXPECT_GT(here.peak_bytes, elsewhere.peak_bytes);
+  expect_exact(made, "lstm with workspaces");
+}
+
+// A plan has the longest text in each batch, which the whole of the data has.
+TEST_F(ExactPlan, OfPaddedTexts) {
+  for (const char* with : {"lengths", "mask"})
+    for (const int64_t batch : {60, 16}) {
+      options_.batch = batch;
+      options_.group_by_length = batch == 16;
+      backend_->reclaim();
+      Learner made(model("lstm"), {.train = texts(60, {.with = with})}, options_);
+      if (batch == 60) {
+        expect_exact(made, std::string("lstm of padded texts with ") + with);
+        continue;
+      }
+      const MemoryPlan plan = made.plan({.advice = false});
+      const memory::PeakScope peak(device_);
+      made.fit(1);
+      EXPECT_GE(plan.peak_bytes, peak.peak_above_start_bytes()) << with;
+    }
+}
+
+// Weights that are lent leave their block and come back to it.
+TEST_F(ExactPlan, OfRecurrentWeightsThatLeaveTheirBlock) {
+  for (const char* precision : {"fp32", "bf16", "bf16-true"}) {
+    options_.precision = precision;
+    for (const CallbackPtr& average :
+         std::vector<CallbackPtr>{std::make_shared<Ema>(), std::make_shared<Swa>()}) {
+      options_.callbacks = {average};
+      expect_exact("lstm", std::string("in ") + precision + " with " + average->name());
+    }
+  }
+}
+
+TEST_F(ExactPlan, OfRecurrentWeightsThatAreMovedTogether) {
+  Learner made = learner("lstm", 100);
+  expect_exact(made, "lstm");
+  made.purge({.compact = true});
+  expect_exact(made, "lstm after its weights have been moved");
+}
+
 TEST_F(ExactPlan, OfTheSecondCard) {
   constexpr size_t kHostAndTwoCards = 3;
   if (memory::devices().size() < kHostAndTwoCards) GTEST_SKIP() << "there is one card";
   use({c10::kCUDA, 1});
   for (const auto& name : kModels) expect_exact(name, "on the second card");
+}
+
+// LibTorch keeps the state of dropout from the first training step on to the end of the process.
+TEST_F(ExactPlan, OfRecurrentLayersWithDropoutIsABoundForLaterFits) {
+  constexpr size_t kHostAndTwoCards = 3;
+  if (memory::devices().size() < kHostAndTwoCards)
+    GTEST_SKIP() << "the state would be in the way of other tests on the only card";
+  use({c10::kCUDA, 1});
+  const auto make = [] { return Model(OwnRecurrent(false, true, 0.5, true)); };
+  const auto data = set("tabular", 100);
+  const auto run = [&] {
+    backend_->reclaim();
+    Learner made(make(), {.train = data}, options_);
+    const MemoryPlan plan = made.plan({.model = make, .advice = false});
+    EXPECT_THAT(plan.not_counted, ::testing::IsEmpty());
+    const memory::PeakScope peak(device_);
+    made.fit(1);
+    return std::pair(plan.peak_bytes, peak.peak_above_start_bytes());
+  };
+  const auto [planned, first] = run();
+  EXPECT_EQ(planned, first);
+  const auto [planned_again, second] = run();
+  EXPECT_EQ(planned_again, planned);
+  EXPECT_LE(second, planned);
 }
 
 }  // namespace

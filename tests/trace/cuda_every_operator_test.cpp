@@ -17,6 +17,7 @@
 #include "tare/memory/event_log.h"
 #include "tare/memory/libtorch.h"
 #include "tare/trace/card_sum.h"
+#include "tare/trace/card_workspace.h"
 #include "tare/trace/not_plannable.h"
 #include "tare/trace/target.h"
 #include "tare/trace/trace.h"
@@ -121,6 +122,15 @@ int64_t sum_of(const std::string& sizes) {
   return std::accumulate(std::istream_iterator<int64_t>(stream), {}, int64_t{0});
 }
 
+// On a card the constructor of a recurrent layer lays the weights in one block, which the meta
+// device does not show, and what cuDNN takes is not measured here. CudaOperators has such layers as
+// they are in a fit.
+void expect_at_least_as_planned(const std::function<void()>& work) {
+  const Trace planned = trace(work, machine());
+  EXPECT_THAT(not_counted_on_card(planned), ::testing::Contains(kRecurrentMemory));
+  EXPECT_GE(sum_of(real_sizes(work)), sum_of(planned_sizes(planned)));
+}
+
 // A card has a fused kernel for it; the plan is that of single operators.
 void expect_at_most_as_planned(const std::function<void()>& work) {
   const Trace planned = trace(work, machine());
@@ -133,13 +143,16 @@ using GroupNormsOnCard = OnCard<::testing::Test>;
 using DeterministicOnCard = OnCard<::testing::Test>;
 using OperatorsOnCard = OnCard<::testing::TestWithParam<Case>>;
 
+bool is_recurrent(const std::string& name) {
+  const bool is_layer =
+      name.starts_with("lstm") || name.starts_with("gru") || name.starts_with("rnn");
+  return is_layer && name.find("_cell") == std::string::npos;
+}
+
 TEST_P(OperatorsOnCard, AllocateAsPlanned) {
   if (GetParam().name.starts_with("rms_norm")) return expect_at_most_as_planned(GetParam().work);
-  try {
-    expect_as_planned(GetParam().work);
-  } catch (const NotPlannable& error) {  // cuDNN does not say what it takes
-    EXPECT_THAT(error.what(), ::testing::HasSubstr("that only a card knows"));
-  }
+  if (is_recurrent(GetParam().name)) return expect_at_least_as_planned(GetParam().work);
+  expect_as_planned(GetParam().work);
 }
 
 /// Splits the sizes before the last one.

@@ -8,6 +8,7 @@
 #include <torch/types.h>
 
 #include <functional>
+#include <numeric>
 #include <random>
 
 #include "contract/traits.h"
@@ -17,6 +18,7 @@
 #include "tare/trace/card_sum.h"
 #include "tare/trace/card_workspace.h"
 #include "tare/trace/estimate.h"
+#include "tare/trace/flat_weights.h"
 #include "tare/trace/not_plannable.h"
 #include "tare/trace/target.h"
 #include "tare/trace/trace.h"
@@ -260,6 +262,109 @@ TEST_F(CudaOperators, WorkspacesOfAttentionAreMeasuredOnTheCard) {
   const auto planned = planned_sizes(a, target.machine());
   EXPECT_EQ(allocated(work), planned);
   EXPECT_EQ(std::ranges::count_if(planned, [](int64_t bytes) { return bytes >= 3000000; }), 2);
+}
+
+/// Runs a recurrent layer over [5, 3, 8], or [3, 5, 8] with the batch first, and its backward pass.
+template <class Layer>
+void recur(Layer layer, c10::Device device, at::ScalarType type, bool batch_first) {
+  const std::vector<int64_t> sizes{batch_first ? 3 : 5, batch_first ? 5 : 3, 8};
+  const auto x = torch::empty(sizes, at::TensorOptions(device).dtype(type))
+                     .requires_grad_(layer->is_training());
+  const c10::AutoGradMode mode(layer->is_training());
+  const auto result = std::get<0>(layer->forward(x));
+  if (layer->is_training()) torch::autograd::backward({result}, {torch::ones_like(result)});
+}
+
+/// Returns the sizes of the blocks that the layer allocates on the card, in order. `flat`: its
+/// weights are in one block. A seed lets LibTorch make the state of dropout anew.
+template <class Layer>
+std::vector<int64_t> recurrent_sizes(Layer layer, at::ScalarType type, bool trains, bool flat) {
+  const c10::Device device = memory::CudaTraits::device();
+  layer->train(trains);
+  layer->to(device, type);
+  for (at::Tensor& weight : layer->parameters())
+    if (!flat) weight.set_data(weight.detach().clone());
+  torch::manual_seed(1);
+  return allocated([&] { recur(layer, device, type, layer->options_base.batch_first()); });
+}
+
+/// Returns the trace of a layer from the mark "forward" on.
+template <class Options, class Layer>
+Trace recurrent_trace(const Options& options, const Layer&, at::ScalarType type, bool trains,
+                      bool flat, const Machine& card) {
+  return trace(
+      [&] {
+        Layer layer(options);
+        layer->train(trains);
+        layer->to(type);
+        if (flat) flatten_weights(*layer);
+        mark("forward");
+        recur(layer, memory::CudaTraits::device(), type, layer->options_base.batch_first());
+      },
+      card);
+}
+
+std::vector<int64_t> sizes_from(const Trace& planned, std::string_view name) {
+  std::vector<int64_t> sizes;
+  for (size_t i = planned.at(name); i < planned.events.size(); ++i)
+    if (planned.events[i].bytes > 0) sizes.push_back(planned.events[i].bytes);
+  return sizes;
+}
+
+/// Compares a layer on the card with its trace there, and with that of a card elsewhere.
+template <class Layer, class Options>
+void expect_recurrent_as_planned(const std::string& name, const Options& options) {
+  const c10::Device device = memory::CudaTraits::device();
+  const Machine card = parse_target(device.str()).machine();
+  for (const auto type : {at::kFloat, at::kHalf, at::kBFloat16})
+    for (const bool trains : {true, false})
+      for (const bool flat : {true, false}) {
+        SCOPED_TRACE(::testing::Message() << name << ' ' << type << (trains ? " trained" : "")
+                                          << (flat ? "" : ", weights apart"));
+        Layer layer(options);
+        const auto planned = [&] {
+          return recurrent_trace(options, layer, type, trains, flat, card);
+        };
+        if (type == at::kBFloat16 && card.capability < 80) {
+          EXPECT_THROW(static_cast<void>(planned()), NotPlannable);
+          continue;
+        }
+        const auto real = recurrent_sizes(layer, type, trains, flat);
+        const Trace elsewhere = planned();
+        EXPECT_THAT(not_counted_on_card(elsewhere), ::testing::ElementsAre(kRecurrentMemory));
+        const auto sum_of = [](const std::vector<int64_t>& sizes) {
+          return std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
+        };
+        EXPECT_LT(sum_of(sizes_from(elsewhere, "forward")), sum_of(real));
+        const MeasuredCard measured(device);
+        const Trace here = planned();
+        EXPECT_THAT(not_counted_on_card(here), ::testing::IsEmpty());
+        EXPECT_EQ(sizes_from(here, "forward"), real);
+      }
+}
+
+// The weights and what a training keeps for its backward are cuDNN's, and so are the workspaces.
+TEST_F(CudaOperators, RecurrentLayersTakeWhatIsPlanned) {
+  std::optional<testing::ScopedVariable> workspace;
+  if (!memory::kernels_compute()) workspace.emplace("STAND_IN_CUDNN_BYTES", "3000000");
+  namespace nn = torch::nn;
+  const auto expect_all = [](auto options, const std::string& name, auto layer) {
+    using Layer = decltype(layer);
+    const auto expect = [&](const char* what, const auto& changed) {
+      expect_recurrent_as_planned<Layer>(name + ' ' + what, changed);
+    };
+    expect("plain", options);
+    expect("deep", decltype(options)(options).num_layers(3));
+    expect("without biases", decltype(options)(options).bias(false));
+    expect("both ways", decltype(options)(options).bidirectional(true).num_layers(2));
+    expect("with dropout", decltype(options)(options).num_layers(2).dropout(0.5));
+    expect("batch first", decltype(options)(options).batch_first(true));
+  };
+  expect_all(nn::LSTMOptions(8, 16), "LSTM", nn::LSTM(nullptr));
+  expect_all(nn::LSTMOptions(8, 16).proj_size(4), "LSTM with projections", nn::LSTM(nullptr));
+  expect_all(nn::GRUOptions(8, 16), "GRU", nn::GRU(nullptr));
+  expect_all(nn::RNNOptions(8, 16), "RNN", nn::RNN(nullptr));
+  expect_all(nn::RNNOptions(8, 16).nonlinearity(torch::kReLU), "RNN of ReLU", nn::RNN(nullptr));
 }
 
 // cuDNN says where each weight is and how much the layers keep for the backward.

@@ -182,20 +182,23 @@ TEST(Trace, OfACardsConvolutionHasItsResultsAndNothingElse) {
   EXPECT_EQ(trace.events[trace.at("forward")].bytes, 4 * 6 * 5 * 5 * 4);
 }
 
-TEST(Trace, OfACardDoesNotGuessWhatARecurrentLayerTakes) {
+TEST(Trace, OfACardNamesWhatARecurrentLayerTakesBesides) {
+  constexpr Machine kTuring{.capability = 75};
   const auto run = [](c10::ScalarType type) {
     torch::nn::LSTM layer(torch::nn::LSTMOptions(4, 8));
     layer->to(type);
     static_cast<void>(layer(torch::empty({5, 3, 4}, type)));
   };
   EXPECT_NO_THROW(static_cast<void>(plan::trace([&] { run(torch::kFloat); })));
-  for (const auto type : {torch::kFloat, torch::kBFloat16}) {
-    try {
-      static_cast<void>(plan::trace([&] { run(type); }, Machine::card));
-      FAIL() << type;
-    } catch (const NotPlannable& error) {  // the advice is right for each type
-      EXPECT_THAT(error.what(), HasSubstr("measure it by a run on the card"));
-    }
+  for (const auto type : {torch::kFloat, torch::kBFloat16})
+    EXPECT_THAT(not_counted_on_card(plan::trace([&] { run(type); }, Machine::card)),
+                ElementsAre(HasSubstr("cuDNN's recurrent layers")));
+  EXPECT_NO_THROW(static_cast<void>(plan::trace([&] { run(torch::kHalf); }, kTuring)));
+  try {
+    static_cast<void>(plan::trace([&] { run(torch::kBFloat16); }, kTuring));
+    FAIL() << "cuDNN has no such layer";
+  } catch (const NotPlannable& error) {
+    EXPECT_THAT(error.what(), HasSubstr("plan in float32, and with cuDNN"));
   }
 }
 

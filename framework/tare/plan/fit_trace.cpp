@@ -17,6 +17,7 @@
 #include "tare/model/held_weights.h"
 #include "tare/trace/blocks.h"
 #include "tare/trace/estimate.h"
+#include "tare/trace/flat_weights.h"
 #include "tare/trace/host_trace.h"
 #include "tare/train/fit_loop.h"
 #include "tare/train/learner_state.h"
@@ -373,6 +374,7 @@ void bring_to_card(Model& model) {
     for (const auto& parameter : module.named_parameters(/*recurse=*/false))
       bring(parameter.value());
     for (const auto& buffer : module.named_buffers(/*recurse=*/false)) bring(buffer.value());
+    plan::flatten_weights(module);
   });
   for (const auto& weights : model.held())
     for (const HeldWeight& weight : weights->all()) bring(weight.scale);

@@ -5,6 +5,7 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/stack.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
+#include <torch/library.h>
 
 #include <algorithm>
 #include <array>
@@ -14,6 +15,7 @@
 
 #include "tare/base/immortal.h"
 #include "tare/memory/libtorch.h"
+#include "tare/trace/card_recurrent.h"
 
 namespace tare::plan {
 namespace {
@@ -159,6 +161,17 @@ void fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* st
   op.callBoxed(stack);
 }
 
+/// Calls a function without autocast.
+template <auto kFunction>
+struct Once;
+template <class Result, class... Arguments, Result (*kFunction)(Arguments...)>
+struct Once<kFunction> {
+  static Result run(Arguments... arguments) {
+    const c10::impl::ExcludeDispatchKeyGuard once(kAutocastKey);
+    return kFunction(arguments...);
+  }
+};
+
 }  // namespace
 
 void register_autocast() {
@@ -167,6 +180,10 @@ void register_autocast() {
       c10::Dispatcher::singleton().registerFallback(
           kAutocastKey, c10::KernelFunction::makeFromBoxedFunction<&fallback>(), "tare::plan"));
   static_cast<void>(registered);
+  static Immortal<torch::Library> library(torch::Library::IMPL, "aten", kAutocastKey, __FILE__,
+                                          uint32_t{__LINE__});
+  static const bool recurrent = (library->impl("_cudnn_rnn", &Once<&cast_recurrent>::run), true);
+  static_cast<void>(recurrent);
 }
 
 }  // namespace tare::plan

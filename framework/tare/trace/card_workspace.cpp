@@ -1,15 +1,21 @@
-// Measures the workspaces of cuDNN's convolutions and attention on a card.
+// Measures the workspaces of cuDNN's convolutions, attention and recurrent layers on a card.
 #include "tare/trace/card_workspace.h"
 
 #include <ATen/Context.h>
 #include <ATen/core/Generator.h>
+#include <ATen/ops/_cudnn_init_dropout_state.h>
+#include <ATen/ops/_cudnn_rnn.h>
+#include <ATen/ops/_cudnn_rnn_backward.h>
+#include <ATen/ops/_cudnn_rnn_flatten_weight.h>
 #include <ATen/ops/_scaled_dot_product_cudnn_attention.h>
 #include <ATen/ops/_scaled_dot_product_cudnn_attention_backward.h>
 #include <ATen/ops/convolution.h>
 #include <ATen/ops/convolution_backward.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/empty_strided.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <string>
 #include <tuple>
@@ -31,8 +37,8 @@ using at::Tensor;
 std::optional<c10::Device> measured_card;
 bool has_measured = false;
 
-constexpr int64_t kConvolution = -2, kAttention = -3;  // no key of the host begins so
-constexpr size_t kMostEvents = 1024;                   // an operator has some ten
+constexpr int64_t kConvolution = -2, kAttention = -3, kRecurrent = -4;  // none of the host's
+constexpr size_t kMostEvents = 1024;                                    // an operator has some ten
 
 /// Begins a key with the name of the card, and its capability: two kinds of card may have one name.
 Measurements::Key key_for(int64_t kind, const std::string& card) {
@@ -62,6 +68,15 @@ Measurements::Key key_of(const CardAttention& call, const std::string& card) {
   return key;
 }
 
+Measurements::Key key_of(const CardRecurrent& call, const std::string& card) {
+  Measurements::Key key = key_for(kRecurrent, card);
+  key.insert(key.end(), {static_cast<int64_t>(call.mode), call.inputs, call.hidden, call.layers,
+                         call.projected, call.bidirectional, call.train,
+                         std::bit_cast<int64_t>(call.dropout), static_cast<int64_t>(call.type),
+                         call.steps, call.samples, at::globalContext().allowTF32CuDNN()});
+  return key;
+}
+
 /// Whether cuDNN computes the call on the card of the recording: bfloat16 from Ampere on
 /// (ATen/native/Convolution.cpp: use_cudnn).
 bool by_cudnn(const Convolution& call) {
@@ -87,6 +102,14 @@ int64_t needed_bytes(const Convolution& call) {
 int64_t needed_bytes(const CardAttention& call) {
   const int64_t operands = bytes_of(call.query) + bytes_of(call.key) + bytes_of(call.value);
   return 6 * operands + 2 * bytes_of(call.mask) + 2 * bytes_of(call.grad);
+}
+
+/// The reserve has the gates and the state of each step, and there is a gradient for each operand.
+int64_t needed_bytes(const CardRecurrent& call) {
+  const int64_t each = call.inputs + 2 * call.directions() * call.features() +
+                       call.layers * call.directions() * (call.gates() + 2) * call.hidden;
+  return 4 * static_cast<int64_t>(c10::elementSize(call.type)) *
+         (call.steps * call.samples * each + call.weights());
 }
 
 Tensor on_card(const Layout& layout, c10::Device card) {
@@ -145,13 +168,19 @@ int64_t transient_bytes(const memory::EventHistory& history) {
   return most;
 }
 
-/// Does the work, and returns as one block the workspace: what is freed again.
+/// Does the work, and returns the bytes of its workspace: what is freed again.
 template <class Work>
-AllocationTrace workspace_of(c10::Device card, const Work& work) {
+int64_t transient(c10::Device card, const Work& work) {
   const memory::EventLog log({.device = card, .capacity = kMostEvents});
   const auto results = work();
+  return transient_bytes(log.history());
+}
+
+/// Does the work, and returns its workspace as one block.
+template <class Work>
+AllocationTrace workspace_of(c10::Device card, const Work& work) {
   AllocationTrace trace;
-  const int64_t workspace = transient_bytes(log.history());
+  const int64_t workspace = transient(card, work);
   if (workspace > 0) trace.steps.push_back({.block = 0, .bytes = workspace});
   return trace;
 }
@@ -183,9 +212,89 @@ AllocationTrace measure(const CardAttention& call, c10::Device card) {
   });
 }
 
-/// Returns the bytes of the workspace of a call, which are kept or measured; unset: unknown.
+/// The operands of recurrent layers on a card.
+class RecurrentOnCard {
+ public:
+  RecurrentOnCard(const CardRecurrent& call, c10::Device card)
+      : call_(call), options_(at::TensorOptions(call.type).device(card)) {
+    for (int64_t layer = 0; layer < call.layers; ++layer)
+      for (int64_t direction = 0; direction < call.directions(); ++direction) add_weights(layer);
+    block_ = at::_cudnn_rnn_flatten_weight(weights_, each(), call.inputs, mode(), call.hidden,
+                                           call.projected, call.layers, /*batch_first=*/false,
+                                           call.bidirectional);
+  }
+
+  [[nodiscard]] RecurrentMemory measure() {
+    RecurrentMemory memory{.weights = static_cast<int64_t>(block_.nbytes())};
+    if (call_.steps == 0) return memory;
+    const c10::Device card = options_.device();
+    if (call_.drops())
+      dropout_state_ = at::_cudnn_init_dropout_state(call_.dropout, /*train=*/true,
+                                                     /*dropout_seed=*/0, options_.dtype(at::kByte));
+    memory.dropout_state =
+        static_cast<int64_t>(dropout_state_.defined() ? dropout_state_.nbytes() : 0);
+    const Tensor input = at::empty({call_.steps, call_.samples, call_.inputs}, options_);
+    const Tensor hidden = state(call_.features()),
+                 cell = call_.mode == RecurrentMode::lstm ? state(call_.hidden) : Tensor();
+    CudnnResults results;
+    memory.forward = transient(card, [&] { return results = forward(input, hidden, cell); });
+    const auto& [output, last, last_cell, reserve, block] = results;
+    memory.reserve = static_cast<int64_t>(reserve.nbytes());
+    if (call_.train)
+      memory.backward = transient(card, [&] {
+        return at::_cudnn_rnn_backward(
+            input, weights_, each(), block_, hidden, cell, output, output, hidden, cell, mode(),
+            call_.hidden, call_.projected, call_.layers, /*batch_first=*/false, call_.dropout,
+            call_.train, call_.bidirectional, /*batch_sizes=*/{}, dropout_state_, reserve,
+            {true, true, cell.defined(), false});  // that of the weights has a workspace as large
+      });
+    return memory;
+  }
+
+ private:
+  void add_weights(int64_t layer) {
+    const int64_t rows = call_.gates() * call_.hidden;
+    const int64_t from = layer == 0 ? call_.inputs : call_.directions() * call_.features();
+    weights_.push_back(at::empty({rows, from}, options_));
+    weights_.push_back(at::empty({rows, call_.features()}, options_));
+    for (int i = 0; i < 2; ++i) weights_.push_back(at::empty({rows}, options_));
+    if (call_.projected > 0)
+      weights_.push_back(at::empty({call_.projected, call_.hidden}, options_));
+  }
+  [[nodiscard]] int64_t each() const { return call_.projected > 0 ? 5 : 4; }
+  [[nodiscard]] int64_t mode() const { return static_cast<int64_t>(call_.mode); }
+  [[nodiscard]] Tensor state(int64_t features) const {
+    return at::empty({call_.layers * call_.directions(), call_.samples, features}, options_);
+  }
+  [[nodiscard]] CudnnResults forward(const Tensor& input, const Tensor& hidden,
+                                     const Tensor& cell) const {
+    return at::_cudnn_rnn(input, weights_, each(), block_, hidden, cell, mode(), call_.hidden,
+                          call_.projected, call_.layers, /*batch_first=*/false, call_.dropout,
+                          call_.train, call_.bidirectional, /*batch_sizes=*/{}, dropout_state_);
+  }
+
+  CardRecurrent call_;
+  at::TensorOptions options_;
+  std::vector<Tensor> weights_;
+  Tensor block_, dropout_state_;
+};
+
+// The parts of a measurement, in order.
+constexpr std::array kParts{&RecurrentMemory::weights, &RecurrentMemory::reserve,
+                            &RecurrentMemory::forward, &RecurrentMemory::backward,
+                            &RecurrentMemory::dropout_state};
+
+AllocationTrace measure(const CardRecurrent& call, c10::Device card) {
+  const RecurrentMemory memory = RecurrentOnCard(call, card).measure();
+  AllocationTrace trace;
+  for (const auto part : kParts)
+    trace.steps.push_back({.block = trace.steps.size(), .bytes = memory.*part});
+  return trace;
+}
+
+/// Returns the measurement of a call, which is kept or made; unset: it is not known.
 template <class Call>
-std::optional<int64_t> known_workspace(const Call& call) {
+std::optional<AllocationTrace> known_work(const Call& call) {
   if (!measured_card) return std::nullopt;
   const auto& card = memory::backend(*measured_card);
   const auto key = key_of(call, card.name());
@@ -196,6 +305,13 @@ std::optional<int64_t> known_workspace(const Call& call) {
       const OnTheHost real;  // on no host, but beside the trace
       return measure(call, *measured_card);
     });
+  return work;
+}
+
+/// Returns the bytes of the workspace of a call; unset: it is not known.
+template <class Call>
+std::optional<int64_t> known_workspace(const Call& call) {
+  const auto work = known_work(call);
   if (!work) return std::nullopt;
   return work->steps.empty() ? 0 : work->steps.front().bytes;
 }
@@ -222,6 +338,14 @@ c10::DataPtr hold_workspace(const CardAttention& call, int64_t at_least) {
   if (const auto bytes = known_workspace(call)) return hold(*bytes);
   meta_mark(kUnknownAttention);
   return hold(at_least);
+}
+
+std::optional<RecurrentMemory> recurrent_memory(const CardRecurrent& call) {
+  const auto work = known_work(call);
+  if (!work || work->steps.size() != kParts.size()) return std::nullopt;
+  RecurrentMemory memory;
+  for (size_t i = 0; i < kParts.size(); ++i) memory.*kParts[i] = work->steps[i].bytes;
+  return memory;
 }
 
 }  // namespace tare::plan

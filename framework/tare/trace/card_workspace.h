@@ -1,5 +1,5 @@
-// The workspaces that cuDNN takes for convolutions and attention, which only a card knows: each of
-// them in a trace is done once on a card of this machine. Internal.
+// The workspaces that cuDNN takes for convolutions, attention and recurrent layers, which only a
+// card knows: each of them in a trace is done once on a card of this machine. Internal.
 #pragma once
 
 #include <c10/core/Allocator.h>
@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "tare/trace/convolution_profile.h"
+#include "tare/trace/recurrent_call.h"
 
 namespace tare::plan {
 
@@ -55,5 +56,26 @@ struct CardAttention {
 /// where it is not known, `at_least` bytes. What a measurement draws of the card's random numbers
 /// is put back.
 [[nodiscard]] c10::DataPtr hold_workspace(const CardAttention& call, int64_t at_least);
+
+/// Names the mark of cuDNN's recurrent layers in a trace of a card where it is not known what they
+/// take beside their operands and results.
+inline constexpr const char* kUnknownRecurrent = "unknown memory of cuDNN's recurrent layers";
+
+/// Names that memory among what a plan for a card does not contain.
+inline constexpr const char* kRecurrentMemory =
+    "the workspaces and the reserve of cuDNN's recurrent layers";
+
+/// Holds the bytes that a card takes for recurrent layers.
+struct RecurrentMemory {
+  int64_t weights = 0;        ///< the block of all weights
+  int64_t reserve = 0;        ///< what a training forward keeps for its backward
+  int64_t forward = 0;        ///< the workspace of the forward
+  int64_t backward = 0;       ///< the workspace of each part of the backward
+  int64_t dropout_state = 0;  ///< the generator of dropout between the layers
+};
+
+/// Returns the memory of a call of recurrent layers, which is looked up or measured as that of a
+/// convolution; of one without steps, that of its weights alone. Unset: it is not known.
+[[nodiscard]] std::optional<RecurrentMemory> recurrent_memory(const CardRecurrent& call);
 
 }  // namespace tare::plan

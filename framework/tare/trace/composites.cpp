@@ -5,6 +5,7 @@
 #include <ATen/native/Pool.h>
 #include <ATen/ops/_log_softmax.h>
 #include <ATen/ops/_softmax.h>
+#include <ATen/ops/cudnn_is_acceptable_native.h>
 #include <ATen/ops/dropout_native.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
@@ -31,6 +32,7 @@
 #include "tare/trace/blocks.h"
 #include "tare/trace/dispatch_key.h"
 #include "tare/trace/not_plannable.h"
+#include "tare/trace/recurrent_call.h"
 
 namespace tare::plan {
 namespace {
@@ -152,6 +154,12 @@ Tensor log_softmax(const Tensor& input, int64_t dim, std::optional<c10::ScalarTy
   return at::native::log_softmax(input, dim, dtype);
 }
 
+/// LibTorch asks it for recurrent layers alone.
+bool cudnn_is_acceptable(const Tensor& self) {
+  if (planning() && for_card()) return cudnn_takes_recurrent(self);
+  return at::native::cudnn_is_acceptable(self);
+}
+
 }  // namespace
 
 at::MemoryFormat group_norm_format(const Tensor& input) {
@@ -163,6 +171,7 @@ void register_composites() {
   static Immortal<torch::Library> library(
       torch::Library::IMPL, "aten", c10::DispatchKey::AutogradMeta, __FILE__, uint32_t{__LINE__});
   library->impl("scaled_dot_product_attention", &attention);
+  library->impl("cudnn_is_acceptable", &cudnn_is_acceptable);
   library->impl("dropout", &dropout);
   library->impl("linear", &linear);
   library->impl("lstm_cell", &lstm_cell);

@@ -14,6 +14,7 @@
 #include <optional>
 #include <tuple>
 
+#include "tare/trace/card_recurrent.h"
 #include "tare/trace/composites.h"
 #include "tare/trace/dispatch.h"
 #include "tare/trace/measurements.h"
@@ -192,6 +193,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor> backward(
 void add_recurrent_kernels(Kernels& kernels) {
   kernels.add("aten::mkldnn_rnn_layer", &forward);
   kernels.add("aten::mkldnn_rnn_layer_backward", &backward);
+  add_card_recurrent_kernels(kernels);
 }
 
 }  // namespace tare::plan

@@ -16,6 +16,7 @@
 #include "tare/base/error.h"
 #include "tare/base/immortal.h"
 #include "tare/memory/phase.h"
+#include "tare/trace/dropout_state.h"
 
 namespace tare::plan {
 namespace {
@@ -40,6 +41,7 @@ struct RecordingState {
   std::unordered_set<const c10::OperatorName*> called;
   int64_t births = 0;
   c10::Allocator* replaced = nullptr;
+  c10::DataPtr dropout_state;
 
   uint32_t op() {
     if (!working_op) return 0;
@@ -120,6 +122,7 @@ Recording::Recording(Machine machine) {
 
 Recording::~Recording() {
   RecordingState& s = state();
+  c10::DataPtr kept = std::move(s.dropout_state);  // released without the lock
   const std::lock_guard lock(s.mutex);
   if (s.open) close(s);
 }
@@ -172,6 +175,8 @@ void meta_note(const Ledger& ledger) {
     if (block && block->recording == s.recording) s.trace.categories.emplace(block->number, entry.category);
   }
 }
+
+c10::DataPtr& kept_dropout_state() { return state().dropout_state; }
 
 bool for_card() { return state().capability.load(std::memory_order_relaxed) > 0; }
 

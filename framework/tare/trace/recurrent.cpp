@@ -1,6 +1,6 @@
-// Recurrent layers as the host does them: GRU and RNN step by step, after one product for all
-// inputs of a direction; LSTM in oneDNN, layer by layer. What lives how long is as in LibTorch, so
-// that the order of allocations is the same.
+// Recurrent layers, on a card by cuDNN (card_recurrent.h), and as the host does them: GRU and RNN
+// step by step, after one product for all inputs of a direction; LSTM in oneDNN, layer by layer.
+// What lives how long is as in LibTorch, so that the order of allocations is the same.
 #include <ATen/Context.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/dropout.h>
@@ -22,6 +22,7 @@
 #include <tuple>
 #include <vector>
 
+#include "tare/trace/card_recurrent.h"
 #include "tare/trace/composites.h"
 #include "tare/trace/dispatch_key.h"
 #include "tare/trace/not_plannable.h"
@@ -32,13 +33,6 @@ namespace {
 
 using at::Tensor;
 using at::TensorList;
-
-/// Throws NotPlannable in a plan for a card, whatever else is known of the layer.
-void refuse_for_card(const char* layer) {
-  if (for_card())
-    throw NotPlannable(layer, "takes memory of cuDNN's that only a card knows",
-                       "measure it by a run on the card");
-}
 
 /// The weights of one layer in one direction; biases may be undefined.
 struct Weights {
@@ -113,14 +107,19 @@ Tensor both_ways(Step step, const Tensor& input, const Tensor* hidden, const Wei
 using Recurrent = std::tuple<Tensor, Tensor> (*)(const Tensor&, const Tensor&, TensorList, bool,
                                                  int64_t, double, bool, bool, bool);
 
-template <Step kStep, Recurrent kNative>
+template <RecurrentMode kMode, Step kStep, Recurrent kNative>
 std::tuple<Tensor, Tensor> recurrent(const Tensor& input, const Tensor& hidden, TensorList params,
                                      bool has_biases, int64_t layers, double dropout, bool train,
                                      bool bidirectional, bool batch_first) {
   if (!planning())
     return kNative(input, hidden, params, has_biases, layers, dropout, train, bidirectional,
                    batch_first);
-  refuse_for_card("a recurrent layer");
+  if (for_card()) {
+    auto [of_card, last_of_card, none] =
+        card_recurrent(kMode, input, hidden, {}, params, has_biases, layers, dropout, train,
+                       bidirectional, batch_first);
+    return {of_card, last_of_card};
+  }
   const auto weights = weights_of(params, has_biases);
   const auto first = hidden.unbind(0);
   std::vector<Tensor> last;
@@ -146,7 +145,9 @@ std::tuple<Tensor, Tensor, Tensor> lstm(const Tensor& sequence, TensorList state
   if (!planning())
     return at::native::lstm(sequence, state, params, has_biases, layers, dropout, train,
                             bidirectional, batch_first);
-  refuse_for_card("aten::lstm");
+  if (for_card())
+    return card_recurrent(RecurrentMode::lstm, sequence, state[0], state[1], params, has_biases,
+                          layers, dropout, train, bidirectional, batch_first);
   const bool projected = state[0].size(2) != state[1].size(2);
   if (projected || sequence.scalar_type() != at::kFloat || !at::globalContext().userEnabledMkldnn())
     throw NotPlannable("aten::lstm", "is known as oneDNN does it: in float32, without projections",
@@ -197,9 +198,9 @@ using PackedRecurrent = std::tuple<Tensor, Tensor> (*)(const Tensor&, const Tens
                                                        TensorList, bool, int64_t, double, bool,
                                                        bool);
 
-template <Step kStep, Recurrent kPadded, PackedRecurrent kPacked>
+template <RecurrentMode kMode, Step kStep, Recurrent kPadded, PackedRecurrent kPacked>
 void add(torch::Library& library, const std::string& name) {
-  library.impl((name + ".input").c_str(), &recurrent<kStep, kPadded>);
+  library.impl((name + ".input").c_str(), &recurrent<kMode, kStep, kPadded>);
   library.impl((name + ".data").c_str(), &Packed<kPacked>::run);
 }
 
@@ -209,9 +210,11 @@ void add_recurrent_composites(torch::Library& library) {
   namespace native = at::native;
   library.impl("lstm.input", &lstm);
   library.impl("lstm.data", &Packed<static_cast<PackedLstm>(&native::lstm)>::run);
-  add<&gru_step, &native::gru, &native::gru>(library, "gru");
-  add<&rnn_step<&at::tanh>, &native::rnn_tanh, &native::rnn_tanh>(library, "rnn_tanh");
-  add<&rnn_step<&at::relu>, &native::rnn_relu, &native::rnn_relu>(library, "rnn_relu");
+  add<RecurrentMode::gru, &gru_step, &native::gru, &native::gru>(library, "gru");
+  add<RecurrentMode::tanh, &rnn_step<&at::tanh>, &native::rnn_tanh, &native::rnn_tanh>(library,
+                                                                                       "rnn_tanh");
+  add<RecurrentMode::relu, &rnn_step<&at::relu>, &native::rnn_relu, &native::rnn_relu>(library,
+                                                                                       "rnn_relu");
 }
 
 }  // namespace tare::plan

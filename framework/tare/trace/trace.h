@@ -79,8 +79,8 @@ class OffCard {
 /// meta tensors of its own. Throws what `body` throws; the recording is dropped and the allocator
 /// restored.
 ///
-/// In a trace of a card recurrent layers of cuDNN throw NotPlannable: their memory is known on a
-/// card only.
+/// A trace of a card has recurrent layers as cuDNN computes them; where it would not, they throw
+/// NotPlannable.
 [[nodiscard]] Trace trace(const std::function<void()>& body, Machine machine = Machine::host);
 
 }  // namespace tare::plan

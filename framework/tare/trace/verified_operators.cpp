@@ -284,8 +284,11 @@ constexpr std::array<std::string_view, 267> kVerified{
 };
 
 /// Operators that a card alone has; tests/trace/cuda_every_operator_test.cpp compares them.
-constexpr std::array<std::string_view, 9> kOfACard{
+constexpr std::array<std::string_view, 12> kOfACard{
     "aten::_amp_foreach_non_finite_check_and_unscale_",
+    "aten::_cudnn_rnn",
+    "aten::_cudnn_rnn_backward",
+    "aten::_cudnn_rnn_flatten_weight",
     "aten::_scaled_dot_product_cudnn_attention",
     "aten::_scaled_dot_product_cudnn_attention_backward",
     "aten::_scaled_dot_product_efficient_attention",
@@ -344,6 +347,7 @@ std::vector<std::string> not_counted_on_card(const Trace& trace) {
   for (std::string& name : names) name.insert(0, "the temporary memory of ");
   if (trace.find(kUnknownWorkspace)) names.emplace_back(kWorkspaces);
   if (trace.find(kUnknownAttention)) names.emplace_back(kAttentionWorkspaces);
+  if (trace.find(kUnknownRecurrent)) names.emplace_back(kRecurrentMemory);
   if (trace.find(kOwnConvolution))
     names.emplace_back("the temporary memory of convolutions without cuDNN");
   return names;
