@@ -153,6 +153,12 @@ bool advise_by_plan(const RecipeOptions& recipe) {
   return advised;
 }
 
+/// Whether the device is asked for segments that hold many blocks, and not for each block.
+bool asks_for_segments(c10::Device device) {
+  const auto planner = memory::backend(device).traits().planner;
+  return planner && planner->caches;
+}
+
 /// Prints what held the memory, and which line of the recipe sets the batch. An error with other
 /// advice than the report's says what to do, and no smaller batch would help.
 void explain_out_of_memory(const RecipeOptions& recipe, const c10::OutOfMemoryError& error) {
@@ -161,7 +167,8 @@ void explain_out_of_memory(const RecipeOptions& recipe, const c10::OutOfMemoryEr
   memory::OutOfMemoryReport report = *last;
   const auto* ours = dynamic_cast<const OutOfMemory*>(&error);
   const bool smaller_helps = !ours || ours->advice() == report.advice();
-  if (!smaller_helps) report.fitting_batch.reset();
+  // The size of a segment says nothing about the batch.
+  if (!smaller_helps || asks_for_segments(report.device)) report.fitting_batch.reset();
   std::cerr << report.str();
   const std::string& key = report.workload.setting;
   const std::string change = key.empty() ? "" : change_text(recipe, key) + '\n';

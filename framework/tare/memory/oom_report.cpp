@@ -66,15 +66,9 @@ bool grows_with_batch(uint32_t phase) {
   }
 }
 
-/// Whether the device is asked for segments that hold many blocks, and not for each block.
-bool caches(c10::Device device) {
-  const auto planner = backend(device).traits().planner;
-  return planner && planner->caches;
-}
-
 std::optional<int64_t> fitting_batch(const OutOfMemoryReport& report) {
   const int64_t batch = report.workload.batch;
-  if (batch < 1 || caches(report.device)) return {};
+  if (batch < 1) return {};
   const auto& snapshot = report.snapshot;
   int64_t growing = report.asked_bytes - snapshot.library_bytes;  // part of the workspace below
   for (const auto category : {Category::activations, Category::batch, Category::workspace})

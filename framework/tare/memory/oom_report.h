@@ -28,8 +28,7 @@ struct OutOfMemoryReport {
   Snapshot snapshot{};                    ///< without names on a thread beside the training
   Workload workload{};                    ///< what ran, as the innermost watch was given it
   /// Largest batch that would have fitted up to this allocation; 0: not even one sample; unset: the
-  /// batch is unknown, the phase does not depend on it, or the device was asked for a segment of a
-  /// cache, whose size says nothing about the batch. An estimate: what is allocated for
+  /// batch is unknown or the phase does not depend on it. An estimate: what is allocated for
   /// activations, batch and workspace (but not what libraries keep), and what was asked, are taken
   /// to grow with the batch.
   std::optional<int64_t> fitting_batch{};
