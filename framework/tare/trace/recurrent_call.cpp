@@ -3,6 +3,7 @@
 
 #include <ATen/Context.h>
 
+#include "tare/memory/compute_capability.h"
 #include "tare/trace/recording.h"
 
 namespace tare::plan {
@@ -30,10 +31,10 @@ int64_t CardRecurrent::weights() const {
 }
 
 bool cudnn_takes_recurrent(const at::Tensor& input) {
-  constexpr int64_t kAmpere = 80;
   const auto type = input.scalar_type();
-  const bool takes_type = type == at::kFloat || type == at::kDouble || type == at::kHalf ||
-                          (type == at::kBFloat16 && recorded_machine().capability >= kAmpere);
+  const bool takes_type =
+      type == at::kFloat || type == at::kDouble || type == at::kHalf ||
+      (type == at::kBFloat16 && recorded_machine().capability >= memory::kAmpere);
   return at::globalContext().userEnabledCuDNN() && takes_type && input.numel() > 0;
 }
 
