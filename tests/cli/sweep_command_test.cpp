@@ -53,6 +53,19 @@ TEST(SweepCommand, PlansRunsAndPrintsTheMemory) {
                   "phases.0.lr=[-0-9.e]+  model.width=[0-9]+  in runs/tiny/tiny[0-3]_[^ ]+\n"));
 }
 
+TEST(SweepCommand, TakesASweepThatComesWithTareByItsName) {
+  const TempDir folder;
+  const auto plan = run_program("tare",
+                                {"sweep", "plan", "digits/folds", "set.data.name=generated_digits",
+                                 "set.data.count=100", "set.batch=16"},
+                                folder.path());
+  EXPECT_EQ(plan.status, 0) << plan.err;
+  EXPECT_THAT(plan.out, HasSubstr("digits-folds: 10 runs"));
+  const auto unknown = run_program("tare", {"sweep", "plan", "digits/fold"}, folder.path());
+  EXPECT_EQ(unknown.status, 2);
+  EXPECT_THAT(unknown.err, HasSubstr("did you mean \"digits/folds\"?"));
+}
+
 TEST(SweepCommand, SaysHowManyRunsAreTogetherInARound) {
   const Sweep sweep;
   const auto plan = sweep.tare(

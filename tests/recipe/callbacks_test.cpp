@@ -1,5 +1,6 @@
 // Callbacks and clipping that a recipe names: they act, they are checked early, they resume.
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/rand.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,6 +10,7 @@
 
 #include "recipe/own_data.h"
 #include "recipe/tiny.h"
+#include "support/npy_file.h"
 #include "support/outcome.h"
 #include "tare/base/error.h"
 #include "tare/base/io.h"
@@ -57,14 +59,14 @@ class RecipeCallbacks : public ::testing::Test {
     return read_recipe(folder_ / "r.yaml");
   }
   [[nodiscard]] std::string refusal(const std::string& more) const {
-    return refusal_of([&] { (void)recipe(more); });
+    return config_error_of([&] { (void)recipe(more); });
   }
   /// Returns how a run refuses the recipe with data that have no validation split.
   [[nodiscard]] std::string refusal_without_validation(const std::string& more) const {
     RecipeOptions r = recipe(more);
     r.data.train = 1;
     r.data.valid = 0;
-    return refusal_of([&] { (void)run_recipe(r); });
+    return config_error_of([&] { (void)run_recipe(r); });
   }
   TempDir folder_;
 };
@@ -290,7 +292,7 @@ TEST_F(RecipeCallbacks, DataThatACallbackCannotWorkOnAreFoundByTheCheckOfARecipe
   const auto checked = [&](const std::string& callbacks) -> std::string {
     const RecipeOptions r = recipe("phases: [{callbacks: [" + callbacks + "]}]\n");
     RecipeData data;
-    return refusal_of([&] { check_run(r, data); });
+    return config_error_of([&] { check_run(r, data); });
   };
   EXPECT_THAT(checked("sample_text"), HasSubstr("phases.0.callbacks.0.sample_text needs texts"));
   EXPECT_EQ(checked("{tensorboard: {images: 3}}"), "accepted");
@@ -305,7 +307,7 @@ TEST_F(RecipeCallbacks, APromptThatTheVocabularyLacksIsRefusedBeforeTheRun) {
     r.model = {.name = "gpt"};
     r.learner.metrics.clear();
     RecipeData data(datasets::Network::forbidden);
-    return refusal_of([&] { (void)resolve_recipe(r, data); });
+    return config_error_of([&] { (void)resolve_recipe(r, data); });
   };
   EXPECT_THAT(checked("line Q"),
               HasSubstr("phases.0.callbacks.0.sample_text.prompt has 'Q', which is no character of "
@@ -320,6 +322,17 @@ TEST_F(RecipeCallbacks, MixingTakesTheClassesOfDataThatNameNone) {
       .name = "npy", .labels = (folder_ / "y.npy").string(), .file = (folder_ / "x.npy").string()};
   r.batch = 8;
   EXPECT_EQ(plan_recipe(r).phases[0].peak_bytes, run_recipe(r).phases[0].peak_bytes);
+}
+
+TEST_F(RecipeCallbacks, AModelHasAnOutputForEachNumberOfATarget) {
+  write_arrays(folder_.path(), 40);
+  write_npy(folder_ / "values.npy", at::rand({40, 3}));
+  RecipeOptions r = recipe("loss: mse\nmetrics: []\nphases: [{epochs: 1}]\n");
+  r.data = {.name = "npy",
+            .labels = (folder_ / "values.npy").string(),
+            .file = (folder_ / "x.npy").string()};
+  RecipeData data;
+  EXPECT_EQ(resolve_recipe(r, data).recipe.model.options.classes, 3);
 }
 
 TEST_F(RecipeCallbacks, GradientsOfAStepAreNotThereToReadWithStepInBackward) {

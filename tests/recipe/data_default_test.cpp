@@ -39,7 +39,7 @@ RecipeOptions written(const TempDir& folder, const std::string& run = "tiny") {
 }
 
 std::string refusal(const RecipeOptions& recipe, const RunOptions& options = {}) {
-  return refusal_of([&] { (void)run_recipe(recipe, options); });
+  return config_error_of([&] { (void)run_recipe(recipe, options); });
 }
 
 TEST(DefaultBatch, GivesASmallDataSetEnoughSteps) {

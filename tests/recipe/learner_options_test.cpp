@@ -165,7 +165,7 @@ TEST(LearnerOptionsOfARecipe, WhatAFileCannotSayIsRefused) {
   const auto refusal = [&](auto change) -> std::string {
     RecipeOptions recipe = tiny(folder);
     change(recipe.learner);
-    return refusal_of([&] { check_recipe(recipe); });
+    return config_error_of([&] { check_recipe(recipe); });
   };
   EXPECT_EQ(refusal([](LearnerOptions&) {}), "accepted");
   const auto zero = [](const at::Tensor& output, const at::Tensor&) { return output; };

@@ -41,7 +41,7 @@ class LengthsOfARecipe : public ::testing::Test {
     std::ofstream(folder_ / "r.yaml")
         << "name: r\nfolder: " << folder_.path().string() << "\ndevice: cpu\n"
         << text;
-    return refusal_of([&] { (void)run_recipe(read_recipe(folder_ / "r.yaml")); });
+    return config_error_of([&] { (void)run_recipe(read_recipe(folder_ / "r.yaml")); });
   }
   TempDir folder_;
 };

@@ -31,7 +31,7 @@ phases:
 
 // The error of a recipe: its message must name the place and what would have been right.
 std::string refusal(const std::string& text, const std::vector<std::string>& overrides = {}) {
-  return refusal_of([&] { (void)File(text).read(overrides); });
+  return config_error_of([&] { (void)File(text).read(overrides); });
 }
 
 TEST(Recipe, ReadsPhasesAndOverrides) {

@@ -357,6 +357,15 @@ TEST_F(TableRecipe, SaysWhereNoWeightsAreKept) {
               Not(HasSubstr("no weights are kept")));
 }
 
+// A value between two codes is the code of another category.
+TEST_F(TableRecipe, AreMixedOnlyWhereTheyHaveNoCategories) {
+  EXPECT_THAT(refusal("kind", {"callbacks=[mixup]"}),
+              HasSubstr("callbacks.0.mixup would mix the codes of categories: district, got mixup; "
+                        "allowed: data.columns without them, or no such callback"));
+  EXPECT_EQ(refusal("kind", {"callbacks=[mixup]", "data.omit=[district]", "phases.0.epochs=1"}),
+            "accepted");
+}
+
 TEST_F(TableRecipe, SaysHowTheDataOfAResumedRunHaveChanged) {
   const std::vector<std::string> settings{"data.omit=[price]", "phases.0.epochs=3"};
   const auto stopped = [&] {
@@ -365,7 +374,7 @@ TEST_F(TableRecipe, SaysHowTheDataOfAResumedRunHaveChanged) {
     ASSERT_EQ(run_recipe(read("kind", settings)).reason, StopReason::interrupted);
   };
   const auto refused = [&]() -> std::string {
-    return refusal_of(
+    return config_error_of(
         [&] { (void)run_recipe(read("kind", settings), {.resume = Resume::always}); });
   };
   const std::string rows = io::read_text(file());

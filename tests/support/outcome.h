@@ -38,7 +38,7 @@ std::string outcome_of(Call call) {
 
 /// Returns what the ConfigError that `call` throws says, or "accepted".
 template <class Call>
-std::string refusal_of(Call call) {
+std::string config_error_of(Call call) {
   try {
     call();
   } catch (const ConfigError& error) {

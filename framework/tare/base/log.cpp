@@ -16,6 +16,7 @@
 
 #include "tare/base/error.h"
 #include "tare/base/immortal.h"
+#include "tare/base/no_findings.h"
 #include "tare/base/terminal.h"
 
 namespace tare::log {
@@ -95,6 +96,8 @@ struct Logger {
   }
 };
 
+thread_local int held_back = 0;  // scopes of NoFindings
+
 /// Never destroyed, so that a destructor at exit may still log.
 Logger& logger() {
   static Immortal<Logger> instance;
@@ -107,7 +110,12 @@ void debug(std::string_view text) { logger().write(Level::debug, text); }
 void info(std::string_view text) { logger().write(Level::info, text); }
 void warning(std::string_view text) { logger().write(Level::warning, text); }
 void error(std::string_view text) { logger().write(Level::error, text); }
-void warning_once(std::string_view text) { logger().warn_once(text); }
+void warning_once(std::string_view text) {
+  if (held_back == 0) logger().warn_once(text);
+}
+
+NoFindings::NoFindings() noexcept { ++held_back; }
+NoFindings::~NoFindings() { --held_back; }
 
 Level set_level(Level level) { return logger().set(level); }
 

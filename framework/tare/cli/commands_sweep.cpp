@@ -16,6 +16,7 @@
 #include "tare/base/terminal.h"
 #include "tare/cli/command.h"
 #include "tare/cli/output.h"
+#include "tare/cli/shipped.h"
 #include "tare/cli/sweep_check.h"
 #include "tare/cli/sweep_plan.h"
 #include "tare/cli/sweep_slots.h"
@@ -247,7 +248,7 @@ int run(sweep::SweepFile& file, bool retry_failed) {
 }  // namespace
 
 int sweep_command(const Arguments& arguments) {
-  const auto& words = arguments.positional();
+  std::vector<std::string> words = arguments.positional();
   const std::string& verb = words.front();
   const std::vector<std::string> verbs{"run",  "plan",  "status",  "report",
                                        "stop", "retry", "rebuild", "agent"};
@@ -261,6 +262,7 @@ int sweep_command(const Arguments& arguments) {
                         "needs an executor and a folder; a sweep starts its agents itself");
     return launch::serve_agent(words[1], words[2]);
   }
+  if (!std::filesystem::exists(words[1])) words[1] = recipe_path(words[1]).string();
   const std::vector<std::string> overrides(words.begin() + 2, words.end());
   if (verb == "status" || verb == "report" || verb == "stop" || verb == "rebuild") {
     const SweepOptions sweep = furcate::read_any_sweep(words[1], overrides);

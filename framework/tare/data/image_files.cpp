@@ -52,8 +52,9 @@ int64_t decode_sample(const ImageFiles& files, int64_t sample, uint8_t* out) {
 void warn_of_converted(const ImageFiles& files, int64_t count) {
   const std::string whole = std::to_string(files.files.size());
   log::warning_once((count > 0 ? std::to_string(count) + " of " + whole : "some of the " + whole) +
-                    " pictures of " + printable(files.folder.string()) + " are " +
-                    kind_of_picture(4 - files.shape[0]) + " and are converted to " +
+                    " pictures" +
+                    (files.folder.empty() ? "" : " of " + printable(files.folder.string())) +
+                    " are " + kind_of_picture(4 - files.shape[0]) + " and are converted to " +
                     kind_of_picture(files.shape[0]) +
                     ", because the first picture is: channels (data.channels in a recipe) chooses "
                     "1 for grey or 3 for RGB");

@@ -63,7 +63,8 @@ std::vector<DatasetPtr> read_image_parts(const fs::path& folder, std::vector<Ima
   const int64_t sample = c10::multiply_integers(shape), count = pictures_of(parts);
   const bool fits = sample <= o.limit_bytes / count;
   if (!fits && !o.cache_bytes)
-    log::warning_once("the decoded pictures of " + printable(folder.string()) + " take " +
+    log::warning_once("the decoded pictures" +
+                      (folder.empty() ? "" : " of " + printable(folder.string())) + " take " +
                       format_bytes(sample * count) + ", more than " + format_bytes(o.limit_bytes) +
                       ": each is decoded whenever it is needed; cache (data.cache in a recipe) "
                       "says how many bytes are kept");

@@ -13,6 +13,7 @@
 #include <unordered_set>
 
 #include "tare/base/error.h"
+#include "tare/base/no_findings.h"
 #include "tare/memory/phase.h"
 #include "tare/model/held_weights.h"
 #include "tare/trace/blocks.h"
@@ -441,6 +442,7 @@ void fit(LearnerState& state, const FitShape& shape) {
                 .validation = state.validation_micro_batches(0),
                 .is_planned = true},
                "learner.plan");
+  const log::NoFindings quiet;
   (void)loop.run();
 }
 

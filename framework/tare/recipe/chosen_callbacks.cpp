@@ -10,6 +10,7 @@
 #include "tare/callback/mixing.h"
 #include "tare/callback/registry.h"
 #include "tare/callback/sample_text.h"
+#include "tare/recipe/column_check.h"
 
 namespace tare {
 namespace {
@@ -42,6 +43,18 @@ void check_loss(const RecipeOptions& recipe, const ChosenCallback& chosen) {
   if (loss_name(recipe) == "cross_entropy") return;
   refuse(recipe, chosen.path, "mixes classes, which only the loss cross_entropy can be given mixed",
          "loss: cross_entropy", loss_name(recipe));
+}
+
+// A value between two codes is the code of another category.
+void check_mixes_no_codes(const RecipeOptions& recipe, const DataFacts& facts,
+                          const Callback& callback) {
+  if (!dynamic_cast<const BatchMixing*>(&callback)) return;
+  constexpr size_t kMostNames = 10;
+  const std::vector<std::string> columns = category_columns(recipe, facts);
+  if (!columns.empty())
+    throw ConfigError("recipe.run", "",
+                      "would mix the codes of categories: " + listed(columns, kMostNames),
+                      "data.columns without them, or no such callback", callback.name());
 }
 
 /// The columns of the epochs table and the names of callbacks, as the list of a fit is walked.
@@ -131,6 +144,7 @@ void check_callbacks(const RecipeOptions& recipe, size_t phase, const DataFacts&
     for (const auto& [callback, path, options] : make_callbacks(recipe, of)) {
       try {
         if (!facts.sample.inputs.empty()) callback->check_data(facts.sample);
+        check_mixes_no_codes(recipe, facts, *callback);
         const auto* writer = dynamic_cast<const SampleText*>(callback.get());
         if (writer && facts.bundle) writer->check_prompt(facts.bundle->labels);
       } catch (const ConfigError& error) {

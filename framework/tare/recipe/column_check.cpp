@@ -48,6 +48,11 @@ std::vector<std::string> names_of(const RowCoding& rows) {
   return names;
 }
 
+std::optional<std::vector<int64_t>> given_categories(const RecipeOptions& recipe) {
+  const config::Node* node = recipe.model.options.options.node.find(kCategoriesOption);
+  return node ? std::optional(config::read<std::vector<int64_t>>(*node)) : std::nullopt;
+}
+
 void check_table(const RecipeOptions& recipe, const RowCoding& rows,
                  const std::optional<std::vector<int64_t>>& given) {
   const std::vector<int64_t> sizes = rows.categories();
@@ -114,10 +119,16 @@ void add_columns(config::OwnOptions& options, const std::string& model, const Da
   add("output_deviation", config::to_node(rows->target_deviation));
 }
 
+std::vector<std::string> category_columns(const RecipeOptions& recipe, const DataFacts& data) {
+  if (const RowCoding* rows = rows_of(data)) return names_of(*rows);
+  std::vector<std::string> names;
+  for (size_t i = 0; i < given_categories(recipe).value_or(std::vector<int64_t>()).size(); ++i)
+    names.push_back("column " + std::to_string(i));
+  return names;
+}
+
 void check_columns(const RecipeOptions& recipe, const OpenData& data) {
-  const config::Node* node = recipe.model.options.options.node.find(kCategoriesOption);
-  std::optional<std::vector<int64_t>> given;
-  if (node) given = config::read<std::vector<int64_t>>(*node);
+  const std::optional<std::vector<int64_t>> given = given_categories(recipe);
   if (const RowCoding* rows = rows_of(data.facts)) return check_table(recipe, *rows, given);
   if (!given || given->empty()) return;
   const Splits& splits = data.named.splits;

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <string>
+#include <vector>
 
 #include "tare/recipe/recipe.h"
 #include "tare/recipe/recipe_data.h"
@@ -18,6 +19,11 @@ void add_columns(config::OwnOptions& options, const std::string& model, const Da
 /// that it has no option for, other `categories` than those of the table, or codes in the rows of
 /// other data that `categories` does not have. Reads all rows of the latter.
 void check_columns(const RecipeOptions& recipe, const OpenData& data);
+
+/// Returns the names of the columns whose values are codes of categories: of a table, or of rows
+/// for which the model has the option `categories`.
+[[nodiscard]] std::vector<std::string> category_columns(const RecipeOptions& recipe,
+                                                        const DataFacts& data);
 
 /// Throws ConfigError unless a phase with data of its own has the columns and categories of the
 /// first data, if those are a table.

@@ -486,12 +486,23 @@ void check_forward(const RecipeOptions& recipe, size_t phase, const DataFacts& d
               "outputs of shape " + c10::str(outputs.front().sizes()));
 }
 
+namespace {
+
+/// Returns how many numbers a sample has as its only target; 0: it is something else.
+int64_t numbers_to_predict(const Batch& sample) {
+  if (sample.targets.size() != 1) return 0;
+  const at::Tensor& target = sample.target();
+  if (!target.defined() || !target.is_floating_point() || target.dim() > 2) return 0;
+  return target.dim() == 2 ? target.size(1) : 1;
+}
+
+}  // namespace
+
 int64_t classes_of(const RecipeOptions& recipe, const DataFacts& data) {
   if (recipe.model.options.classes > 0) return recipe.model.options.classes;
   const LabelCount labels = data.labels;
-  const bool is_number =
-      data.bundle && data.bundle->rows && data.bundle->rows->target_deviation > 0;
-  if (labels.classes == 0 && is_number) return 1;
+  const int64_t numbers = labels.classes == 0 ? numbers_to_predict(data.sample) : 0;
+  if (numbers > 0) return numbers;
   if (labels.classes == 0)
     refuse(recipe, "model.classes", "is missing: the data has no class labels to count",
            "the number of the model's outputs", "auto");

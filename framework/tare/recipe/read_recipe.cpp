@@ -237,7 +237,7 @@ class Checker {
            "one of them, such as duration: {epochs: 3, minutes: 10}",
            "epochs: " + std::to_string(phase.epochs));
     at(keys, "phases." + index,
-       [&] { tare::check(*phase.duration, phase.schedule, phase.schedules, ""); });
+       [&] { tare::check(*phase.duration, phase.schedule, phase.schedules, "recipe.run"); });
   }
 
   using Keys = std::vector<std::string>;
