@@ -9,6 +9,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "support/outcome.h"
 #include "support/temp_dir.h"
 #include "tare/base/error.h"
 #include "tare/base/io.h"
@@ -133,6 +134,12 @@ TEST_F(Tables, NameTheLineThatCannotBeRead) {
   EXPECT_THAT(message("a.csv", ""), HasSubstr("head: names no column"));
   EXPECT_THAT(message("a.jsonl", "{\"a\": 1}\n[1]\n"), HasSubstr("line 2: is no JSON object"));
   EXPECT_THAT(message("a.jsonl", "{\"a\": [1]}\n"), HasSubstr("line 1: has a list or an object"));
+  TableFindings none;
+  EXPECT_THAT(outcome_of([&] {
+                (void)read_table(write("a.jsonl", "{\"a\": [1]}\n[2]\n"), TableFormat{}, &none);
+              }),
+              HasSubstr("line 1: has a list or an object"))
+      << "not that the file is empty";
   TableFindings findings;
   const TableText rest =
       read_table(write("a.csv", "a,b\n1\n1,2\n1,2,3\n"), TableFormat{}, &findings);

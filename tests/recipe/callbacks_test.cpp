@@ -335,6 +335,25 @@ TEST_F(RecipeCallbacks, AModelHasAnOutputForEachNumberOfATarget) {
   EXPECT_EQ(resolve_recipe(r, data).recipe.model.options.classes, 3);
 }
 
+TEST_F(RecipeCallbacks, ProbabilitiesAsTargetsAreChecked) {
+  write_arrays(folder_.path(), 40);
+  write_npy(folder_ / "values.npy", at::rand({40, 3}));
+  RecipeOptions r = recipe("loss: bce_with_logits\nmetrics: []\nphases: [{epochs: 1}]\n");
+  r.data = {.name = "npy",
+            .labels = (folder_ / "values.npy").string(),
+            .file = (folder_ / "x.npy").string()};
+  RecipeData data;
+  EXPECT_EQ(config_error_of([&] { check_run(r, data); }), "accepted");
+}
+
+TEST_F(RecipeCallbacks, ACheckpointBehindASearchTakesWhatIsPlanned) {
+  RecipeOptions r = recipe("phases: [{epochs: 1, lr: {find: {steps: 40}}}]\n");
+  r.model.options.hidden = {1};
+  r.batch = 2;  // so small that the checkpoint is the peak
+  r.save_every = 5;
+  EXPECT_EQ(plan_recipe(r).phases[0].peak_bytes, run_recipe(r).phases[0].peak_bytes);
+}
+
 TEST_F(RecipeCallbacks, GradientsOfAStepAreNotThereToReadWithStepInBackward) {
   EXPECT_THAT(refusal("step_in_backward: true\nphases: [{callbacks: [gradient_norm]}]\n"),
               HasSubstr("phases.0.callbacks.0.gradient_norm needs the gradients of a whole step"));

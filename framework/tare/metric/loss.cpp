@@ -458,6 +458,7 @@ void check_two_classes(const std::string& where, const Tensor& target) {
 
 /// Throws ConfigError for targets that are not probabilities.
 void check_probabilities(const std::string& where, const Tensor& target) {
+  if (target.is_meta()) return;
   const ValueRange range = range_of(target.cpu());
   if (range.low >= 0 && range.high <= 1) return;
   throw ConfigError(where, "takes targets from 0 to 1, and those of the data reach from " +

@@ -18,16 +18,6 @@ constexpr double kLargest = 0x1p53 - 1;  // whole numbers up to this are exact
 
 [[noreturn]] void refuse(const std::string& problem) { throw ConfigError("row_table", problem); }
 
-// Returns zeros in memory that the tensors' allocator does not count, so that a save takes the same
-// planned memory after any number of epochs.
-at::Tensor unaccounted(at::IntArrayRef sizes, c10::ScalarType type) {
-  const auto bytes = static_cast<size_t>(c10::multiply_integers(sizes)) * c10::elementSize(type);
-  auto memory = std::make_unique<std::vector<double>>(bytes / sizeof(double) + 1);
-  void* data = memory->data();
-  const auto release = [owner = std::shared_ptr<std::vector<double>>(std::move(memory))](void*) {};
-  return at::from_blob(data, sizes, release, at::TensorOptions(type));
-}
-
 std::vector<std::string> names_of(const EpochRow& row) {
   std::vector<std::string> names;
   names.reserve(row.metrics.size());
@@ -64,6 +54,14 @@ EpochRow row_from(const double* cells, const RowTable& table) {
 }
 
 }  // namespace
+
+at::Tensor unaccounted(at::IntArrayRef sizes, c10::ScalarType type) {
+  const auto bytes = static_cast<size_t>(c10::multiply_integers(sizes)) * c10::elementSize(type);
+  auto memory = std::make_unique<std::vector<double>>(bytes / sizeof(double) + 1);
+  void* data = memory->data();
+  const auto release = [owner = std::shared_ptr<std::vector<double>>(std::move(memory))](void*) {};
+  return at::from_blob(data, sizes, release, at::TensorOptions(type));
+}
 
 RowTable table_of(const std::vector<EpochRow>& rows) {
   RowTable table;

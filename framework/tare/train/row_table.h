@@ -22,6 +22,10 @@ struct RowTable {
   at::Tensor values{};
 };
 
+/// Returns zeros on the host in memory that the tensors' allocator does not count, so that a save
+/// takes the same planned memory after any number of epochs.
+[[nodiscard]] at::Tensor unaccounted(at::IntArrayRef sizes, c10::ScalarType type);
+
 /// Returns the rows as tensors whose memory is not counted, so that a save takes no more of a
 /// budget than its plan predicts.
 [[nodiscard]] RowTable table_of(const std::vector<EpochRow>& rows);

@@ -1,16 +1,15 @@
 // Writes the points of a search as a tensor, and reads them.
 #include "tare/train/stored_search.h"
 
-#include <ATen/ops/empty.h>
-
 #include "tare/base/error.h"
+#include "tare/train/row_table.h"
 
 namespace tare {
 
 constexpr int64_t kColumns = 3;
 
 at::Tensor tensor_of(const std::vector<LrFindPoint>& points) {
-  at::Tensor tensor = at::empty({static_cast<int64_t>(points.size()), kColumns}, at::kDouble);
+  at::Tensor tensor = unaccounted({static_cast<int64_t>(points.size()), kColumns}, at::kDouble);
   auto* value = tensor.mutable_data_ptr<double>();
   for (const LrFindPoint& point : points)
     for (const double figure : {point.lr, point.loss, point.smoothed}) *value++ = figure;

@@ -9,7 +9,8 @@
 
 namespace tare {
 
-/// Returns rate, loss and smoothed loss of each point, float64 [points, 3].
+/// Returns rate, loss and smoothed loss of each point, float64 [points, 3], in memory that is not
+/// counted, so that a save takes no more of a budget than its plan predicts.
 [[nodiscard]] at::Tensor tensor_of(const std::vector<LrFindPoint>& points);
 /// Returns the inverse of tensor_of(). Throws ConfigError for a tensor of another shape or dtype.
 [[nodiscard]] std::vector<LrFindPoint> points_of(const at::Tensor& tensor);

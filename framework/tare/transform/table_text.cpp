@@ -127,6 +127,8 @@ class TableReader {
                            ? piped || extension == ".jsonl" || extension == ".ndjson"
                            : format_.kind == "jsonl";
     lines ? read_objects() : read_records();
+    if (table_.names_.empty() && findings_ && findings_->count > 0)  // no line could be read
+      fail(line_text(findings_->list.front().line), findings_->list.front().problem);
     if (table_.names_.empty()) fail("head", "names no column: the file is empty");
     if (table_.lines_.empty() && (!findings_ || findings_->count == 0))
       fail("rows", "are missing: the file has no line behind its head");
