@@ -292,7 +292,7 @@ TEST(Entries, OfAProgramAreExplainedWithOptionsOfTheirOwn) {
     return models::Family{.name = "unet", .options = {"width"}};
   });
   EXPECT_THAT(options_of(entry_of(cli::entry_kinds(), "models", "unet")),
-              ElementsAre("classes", "sample_shape", "weights", "width", "depth"));
+              ElementsAre("classes", "sample_shape", "weights", "rename", "width", "depth"));
   EXPECT_EQ(*cli::entry_explanation("model.unet.depth", 80),
             "model.unet.depth\n"
             "  type     a whole number\n"

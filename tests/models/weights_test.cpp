@@ -8,6 +8,8 @@
 #include <string>
 
 #include "support/outcome.h"
+#include "support/temp_dir.h"
+#include "tare/base/io.h"
 #include "tare/checkpoint/torch_file.h"
 #include "tare/config/field.h"
 #include "tare/model/registry.h"
@@ -36,14 +38,37 @@ ModelOptions options_with(int64_t classes) {
           .options = {.node = config::parse_text("{patch: 8, mlp: 32}", "options")}};
 }
 
-TEST(WeightsOfPyTorch, GiveTheOutputsOfPython) {
-  Model model = models::make("vit", options_with(3));
+/// Returns the largest difference of the model's outputs to those of Python.
+double difference_to_python(const ModelOptions& options) {
+  Model model = models::make("vit", options);
   model.train(false);
   const torch::NoGradGuard no_grad;
   const auto saved = checkpoint::TorchFile::open(golden("torch_vit_output.pt")).tensors();
-  ASSERT_EQ(saved.size(), 2U);
-  const auto &input = saved[0].tensor, &output = saved[1].tensor;
-  EXPECT_LT((model.forward(input) - output).abs().max().item<double>(), kWeightRounding);
+  return (model.forward(saved.at(0).tensor) - saved.at(1).tensor).abs().max().item<double>();
+}
+
+TEST(WeightsOfPyTorch, GiveTheOutputsOfPython) {
+  EXPECT_LT(difference_to_python(options_with(3)), kWeightRounding);
+}
+
+TEST(WeightsOfPyTorch, GiveTheOutputsOfPythonUnderOtherNames) {
+  const testing::TempDir folder;
+  std::string content = io::read_text(golden("torch_vit.pt"));
+  const auto replace = [&](const std::string& name, const std::string& other) {
+    ASSERT_EQ(name.size(), other.size()) << "else the file is damaged";
+    for (size_t at = content.find(name); at != std::string::npos; at = content.find(name, at))
+      content.replace(at, name.size(), other);
+  };
+  replace("module.encoder.", "module.trunk00.");
+  replace("module.heads.head.", "module.classifier.");
+  io::write_atomically(folder / "other.pth", content);
+  ModelOptions options = options_with(3);
+  options.weights = folder / "other.pth";
+  EXPECT_THAT(testing::outcome_of([&] { static_cast<void>(models::make("vit", options)); }),
+              HasSubstr(" is missing in the weights file"));
+  options.rename = {
+      {"module.", ""}, {"module.trunk00.", "encoder."}, {"module.classifier.", "heads.head."}};
+  EXPECT_LT(difference_to_python(options), kWeightRounding);
 }
 
 TEST(WeightsOfPyTorch, LeaveAHeadForOtherClasses) {

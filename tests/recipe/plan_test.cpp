@@ -1,8 +1,10 @@
 // Compares the figures of tare plan for a recipe with the measurements of its run.
 #include <gmock/gmock.h>
 
+#include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <string>
 
 #include "recipe/tiny.h"
 #include "recipe/without_workers.h"
@@ -278,13 +280,22 @@ TEST(PlanRecipe, RefusesWeightsThatTheRunRefuses) {
   recipe.export_weights = "fp8";
   const auto bundle = run_recipe(recipe).exported->path;
   recipe.name = "next";
-  const auto outcome = [&](const std::string& weights) {
+  const auto outcome = [&](const std::string& weights,
+                           const std::map<std::string, std::string>& rename = {}) {
     recipe.model.options.weights = weights;
+    recipe.model.options.rename = rename;
     const auto planned = outcome_of([&] { (void)plan_recipe(recipe, {.advice = false}); });
     EXPECT_EQ(planned, outcome_of([&] { (void)run_recipe(recipe); }));
     return planned;
   };
   EXPECT_EQ(outcome(bundle.string()), "accepted");
+  EXPECT_EQ(outcome(bundle.string(), {{"fc.", "fc."}}), "accepted");
+  EXPECT_THAT(outcome(bundle.string(), {{"fcc.", "fc."}}),
+              HasSubstr("model.rename has 'fcc.', with which no name"));
+  EXPECT_THAT(outcome(bundle.string(), {{"fc.", "head."}}),
+              HasSubstr("fc.weight: is missing in the weights file"));
+  EXPECT_THAT(outcome("", {{"fc.", "head."}}),
+              HasSubstr("model.rename has no effect without weights"));
   std::string content = io::read_text(bundle);
   content[content.size() - 9] ^= 8;
   io::write_atomically(folder / "damaged.tare", content);

@@ -4,8 +4,10 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/GradMode.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
+#include <set>
 #include <unordered_map>
 
 #include "tare/base/error.h"
@@ -19,6 +21,7 @@ namespace tare::models {
 namespace {
 
 constexpr const char* kMake = "models.make";
+constexpr size_t kShownNames = 6;
 constexpr const char* kAllowed =
     "a safetensors file, a bundle (.tare) or a state dict of PyTorch (.pt, .pth)";
 
@@ -47,11 +50,76 @@ std::vector<NamedTensor> tensors_in(const std::string& path) {
   return checkpoint::SafeTensors::open(path).all();
 }
 
+using Renames = std::map<std::string, std::string>;
+
+/// Returns the rule with the longest beginning of the name; nullptr: none begins it.
+const Renames::value_type* rule_of(const Renames& rename, const std::string& name) {
+  const Renames::value_type* longest = nullptr;
+  for (const auto& rule : rename)  // sorted, so that a longer beginning comes after a shorter one
+    if (name.starts_with(rule.first)) longest = &rule;
+  return longest;
+}
+
+/// Returns the name that ends with this one behind a dot, else the nearest one; empty: none.
+std::string near_name(const std::string& name, const std::vector<std::string>& known) {
+  const auto inner = std::ranges::find_if(
+      known, [&](const std::string& each) { return each.ends_with('.' + name); });
+  return inner == known.end() ? nearest(name, known) : *inner;
+}
+
+/// Throws ConfigError for a rule that changes no name.
+void check_used(const Renames& rename, const std::vector<NamedTensor>& stored) {
+  std::set<std::string> used, first, beginnings;
+  for (const auto& [name, tensor] : stored) {
+    if (const auto* rule = rule_of(rename, name)) used.insert(rule->first);
+    const size_t end = name.find('.');
+    first.insert(end == std::string::npos ? name : name.substr(0, end + 1));
+    for (size_t dot = end; dot != std::string::npos; dot = name.find('.', dot + 1))
+      beginnings.insert(name.substr(0, dot + 1));
+    beginnings.insert(name);
+  }
+  for (const auto& [beginning, other] : rename) {
+    if (used.contains(beginning)) continue;
+    const bool longer = std::ranges::any_of(
+        stored, [&](const NamedTensor& each) { return each.name.starts_with(beginning); });
+    const std::string near = near_name(beginning, {beginnings.begin(), beginnings.end()});
+    throw ConfigError(
+        kMake, "rename",
+        "has '" + printable(beginning) + "', " +
+            (longer ? "but longer beginnings stand for all its names"
+                    : "with which no name in the file of weights begins" +
+                          (near.empty() ? "" : "; near is '" + printable(near) + "'")),
+        listed({first.begin(), first.end()}, kShownNames) + " or longer beginnings", {});
+  }
+}
+
+/// Returns the tensors with the names that the rules give them.
+std::vector<NamedTensor> renamed(std::vector<NamedTensor> stored, const Renames& rename) {
+  if (rename.empty()) return stored;
+  check_used(rename, stored);
+  std::map<std::string, std::string> former;  // names in the file, by those that they become
+  for (auto& [name, tensor] : stored) {
+    const auto* rule = rule_of(rename, name);
+    const std::string now = rule ? rule->second + name.substr(rule->first.size()) : name;
+    const auto [place, is_new] = former.emplace(now, name);
+    if (!is_new)
+      throw ConfigError(kMake, "rename",
+                        "gives '" + printable(place->second) + "' and '" + printable(name) +
+                            "' of the file of weights one name",
+                        "a name of its own for each", now);
+    name = now;
+  }
+  return stored;
+}
+
 class WeightsFile {
  public:
-  /// Reads a file of weights for these targets, without a prefix that only the file has.
-  WeightsFile(const std::string& path, const std::vector<NamedTensor>& targets) : path_(path) {
-    auto stored = tensors_in(path);
+  /// Reads a file of weights for these targets, renamed, and without a prefix that only the file
+  /// has.
+  WeightsFile(const std::string& path, const std::vector<NamedTensor>& targets,
+              const Renames& rename)
+      : path_(path) {
+    auto stored = renamed(tensors_in(path), rename);
     prefix_ = checkpoint::surplus_prefix(targets, stored);
     for (auto& [name, tensor] : stored) name.erase(0, prefix_.size());
     scales_ = scales_in(stored, kMake, path);
@@ -70,7 +138,8 @@ class WeightsFile {
     for (const NamedTensor& target : targets) {
       const auto found = outlines_.find(target.name);
       if (found == outlines_.end())
-        throw FormatError(kMake, path_, target.name, "is missing in the weights file");
+        throw FormatError(kMake, path_, target.name,
+                          "is missing in the weights file" + advice_for(target.name));
       const at::Tensor &given = found->second, &wanted = target.tensor;
       if (given.sizes() == wanted.sizes() &&
           checkpoint::converts(given.scalar_type(), wanted.scalar_type())) {
@@ -97,6 +166,16 @@ class WeightsFile {
   }
 
  private:
+  /// Returns what to do about a name that is missing.
+  [[nodiscard]] std::string advice_for(const std::string& name) const {
+    std::vector<std::string> known;
+    for (const auto& [each, tensor] : outlines_) known.push_back(each);
+    std::ranges::sort(known);
+    const std::string near = near_name(name, known);
+    return (near.empty() ? "" : " (near is '" + printable(near) + "')") +
+           "; rename gives the tensors of a file other names";
+  }
+
   std::string path_;
   std::string prefix_;
   std::unordered_map<std::string, at::Tensor> tensors_;   // as the file has them
@@ -107,14 +186,14 @@ class WeightsFile {
 }  // namespace
 
 void check_weights(const std::vector<NamedTensor>& targets, const std::string& head,
-                   const std::string& path) {
+                   const std::string& path, const Renames& rename) {
   std::string fresh;
-  static_cast<void>(WeightsFile(path, targets).matched(targets, head, fresh));
+  static_cast<void>(WeightsFile(path, targets, rename).matched(targets, head, fresh));
 }
 
 void load_weights(const std::vector<NamedTensor>& targets, const std::string& head,
-                  const std::string& path) {
-  const WeightsFile file(path, targets);
+                  const std::string& path, const Renames& rename) {
+  const WeightsFile file(path, targets, rename);
   std::string fresh;
   const auto taken = file.matched(targets, head, fresh);
   const c10::AutoGradMode no_grad(false);

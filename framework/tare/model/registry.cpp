@@ -15,6 +15,31 @@
 #include "tare/config/node.h"
 #include "tare/model/first_weights.h"
 
+namespace tare {
+
+void from_node(const config::Node& node, RenameRules& value) {
+  if (node.kind != config::Kind::map)
+    throw ConfigError(node.source, "",
+                      "must be a mapping of beginnings of names to what takes their place", "",
+                      config::describe(node));
+  value.rules.clear();
+  for (const config::Entry& entry : node.entries) {
+    if (entry.value.kind != config::Kind::scalar)
+      throw ConfigError(entry.value.source, entry.key, "must be text", "'' for nothing",
+                        config::describe(entry.value));
+    value.rules.emplace(entry.key, entry.value.text);
+  }
+}
+
+config::Node to_node(const RenameRules& value) {
+  config::Node node = config::Node::map();
+  for (const auto& [beginning, other] : value.rules)
+    node.set(beginning, config::Node::string(other));
+  return node;
+}
+
+}  // namespace tare
+
 namespace tare::models {
 
 void add_entries(Registry& all);  // CMake makes it from the list in models/CMakeLists.txt
@@ -24,7 +49,7 @@ namespace {
 constexpr int64_t kMostValues = int64_t{1} << 32;  // of a sample
 
 std::vector<std::string> taken_by(const Family& family) {
-  std::vector<std::string> taken{"classes", "sample_shape", "weights", "options"};
+  std::vector<std::string> taken{"classes", "sample_shape", "weights", "rename", "options"};
   taken.insert(taken.end(), family.options.begin(), family.options.end());
   return taken;
 }
@@ -38,11 +63,14 @@ void check_fields(const Family& family, const ModelOptions& options) {
                         listed(taken), {});
 }
 
-// An earlier Tare reads the options of a family that has none of its own.
+// An earlier Tare reads the options of a family that has none of its own. What is built has no
+// weights to rename.
 config::Node spec_of(const ModelOptions& options) {
   config::Node node = config::to_node(options);
-  if (options.options == config::OwnOptions{})
-    std::erase_if(node.entries, [](const config::Entry& each) { return each.key == "options"; });
+  const bool has_own = options.options != config::OwnOptions{};
+  std::erase_if(node.entries, [has_own](const config::Entry& each) {
+    return each.key == "rename" || (each.key == "options" && !has_own);
+  });
   return node;
 }
 
@@ -131,9 +159,18 @@ std::vector<config::EntryInfo> infos() {
   return all;
 }
 
+ModelOptions without_weights(ModelOptions options) {
+  options.weights.clear();
+  options.rename.clear();
+  return options;
+}
+
 void check(const std::string& name, const ModelOptions& options) {
   config::validate(options, "models.make");
   check_fields(family(name), options);
+  if (!options.rename.empty() && options.weights.empty())
+    throw ConfigError("models.make", "rename", "has no effect without weights",
+                      "weights: the file whose tensors have other names; or omit it", {});
   const Family chosen = registry().make(name, options.options);
   if (chosen.check) chosen.check();
   if (!chosen.program.empty()) trust_program(chosen.program);
@@ -147,13 +184,13 @@ void check(const std::string& name, const ModelOptions& options) {
 Model make(const std::string& name, const ModelOptions& options) {
   check(name, options);
   const Family chosen = registry().make(name, options.options);
-  ModelOptions full = options;
+  // Where the first weights came from is no part of how to build the model.
+  ModelOptions full = without_weights(options);
   if (full.sample_shape.empty()) full.sample_shape = chosen.sample_shape;
-  full.weights.clear();  // where the first weights came from is no part of how to build it
   Model model = chosen.make(full);
   model.set_spec({name, config::to_yaml(spec_of(full))});
   if (!options.weights.empty())
-    load_weights(model.state(), head_of(name, options), options.weights);
+    load_weights(model.state(), head_of(name, options), options.weights, options.rename);
   return model;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -16,8 +17,8 @@ inline constexpr int64_t kLargestSize = int64_t{1} << 24;
 inline constexpr int64_t kLargestWidth = int64_t{1} << 20;  ///< of ModelOptions::width
 inline constexpr int64_t kMostLayers = 10'000;              ///< of ModelOptions::layers
 
-/// Configures a registered model. Every family uses `classes`, `sample_shape` and `weights`;
-/// setting another field that the family does not use is a ConfigError.
+/// Configures a registered model. Every family uses `classes`, `sample_shape`, `weights` and
+/// `rename`; setting another field that the family does not use is a ConfigError.
 struct ModelOptions {
   int64_t classes = 10;  ///< outputs, >= 1; of a language model its vocabulary
   /// Shape of one sample, [channels, height, width], [features] or, of tokens, [context]; empty:
@@ -26,6 +27,9 @@ struct ModelOptions {
   /// Safetensors file, bundle or state dict of PyTorch (.pt, .pth) to start from; a head for
   /// another number of classes keeps its initial weights.
   std::string weights{};
+  /// Other names for the tensors of `weights`: a beginning of names in the file, and what takes its
+  /// place. The longest beginning of a name counts.
+  std::map<std::string, std::string> rename{};
   int64_t width = 0;   ///< channels of the first stage, or of a token; 0: the family's
   int64_t layers = 0;  ///< blocks, one after the other (gpt, vit); 0: the family's
   int64_t heads =
@@ -37,10 +41,18 @@ struct ModelOptions {
 
   bool operator==(const ModelOptions&) const = default;
 };
+/// Reads and writes ModelOptions::rename: a mapping of texts to texts.
+struct RenameRules {
+  std::map<std::string, std::string> rules{};  ///< in place of a beginning
+};
+/// Throws ConfigError for what is no mapping, or has a value that is no text.
+void from_node(const config::Node& node, RenameRules& value);
+[[nodiscard]] config::Node to_node(const RenameRules& value);
 void visit_fields(auto& visit, ModelOptions& o) {
   visit("classes", o.classes, config::between(1, kLargestSize));
   visit("sample_shape", o.sample_shape, config::between(1, kLargestSize));
   visit("weights", o.weights);
+  visit.template as<RenameRules>("rename", o.rename);
   visit("width", o.width, config::between(0, kLargestWidth));
   visit("layers", o.layers, config::between(0, kMostLayers));
   visit("heads", o.heads, config::between(0, kLargestWidth));
@@ -56,7 +68,7 @@ struct Family {
   std::string name{};                   ///< e.g. "resnet18"
   std::string summary{};                ///< one line for `tare ls models`
   std::vector<int64_t> sample_shape{};  ///< default of ModelOptions::sample_shape
-  std::vector<std::string> options{};   ///< used fields besides classes, sample_shape, weights
+  std::vector<std::string> options{};   ///< used fields that not every family uses
   std::string head{};                   ///< module whose tensors depend on `classes`, e.g. "fc"
   std::function<Model(const ModelOptions&)> make{};  ///< gets options with sample_shape filled in
   /// The outputs are logarithms of probabilities, which the loss nll wants; else they are logits.
@@ -93,7 +105,11 @@ void add(const std::string& name, std::string summary,
 /// Registers it with a summary that says only that a program has added it.
 void add(const std::string& name, std::function<Model(int64_t classes)> factory);
 
-/// Throws the ConfigError that make() would throw for the name and the options, without building.
+/// Returns the options without a file to start from, and without names for its tensors.
+[[nodiscard]] ModelOptions without_weights(ModelOptions options);
+
+/// Throws the ConfigError that make() would throw for the name and the options, without building or
+/// reading weights.
 void check(const std::string& name, const ModelOptions& options);
 
 /// Builds a model on the CPU and loads `options.weights` if given. Initial weights come from

@@ -71,8 +71,8 @@ size_t phase_of(const RecipeOptions& recipe, const std::string& name, const Trai
 
 Model model_of(const RecipeOptions& recipe, const DataFacts& facts,
                const checkpoint::Loaded& loaded, const fs::path& path) {
-  ModelOptions options = model_options(recipe, facts);
-  options.weights.clear();  // the checkpoint has them
+  // The checkpoint has the weights.
+  const ModelOptions options = models::without_weights(model_options(recipe, facts));
   Model model = models::make(recipe.model.name, options);
   const auto match = compare_stored(model, loaded.model, kExport, path);
   if (!match.complete())

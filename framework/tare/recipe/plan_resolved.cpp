@@ -76,8 +76,8 @@ class RecipePlanner {
   }
 
   [[nodiscard]] ModelSpec model_spec() const {
-    ModelOptions options = model_options(recipe_, facts_);
-    options.weights.clear();  // their values do not matter, their sizes are the model's
+    // The values of weights do not matter, and their sizes are the model's.
+    const ModelOptions options = models::without_weights(model_options(recipe_, facts_));
     ModelSpec spec{recipe_.model.name, config::to_yaml(config::to_node(options))};
     make_for(recipe_, facts_, [&] { models::check(recipe_.model.name, options); });
     check_on_meta(spec, [this](Model& model) { check_model(recipe_, facts_, model); });

@@ -128,6 +128,7 @@ const std::map<std::string, std::string>& examples() {
       {"test_files", "[test.tfrecord]"},
       {"shape", "[28, 28]"},
       {"weights", "base.safetensors"},
+      {"rename", "{old.: new.}"},
       {"hidden", "[256, 128]"},
       {"prompt", "Once"},
       {"width", "16"},

@@ -105,8 +105,7 @@ Model make_model(const RecipeOptions& recipe, const DataFacts& facts,
 void check_run(const RecipeOptions& recipe, RecipeData& data) {
   const ResolvedRecipe resolved = resolve_recipe(recipe, data);
   const RecipeOptions& run = resolved.recipe;
-  ModelOptions options = model_options(run, resolved.facts);
-  options.weights.clear();
+  const ModelOptions options = models::without_weights(model_options(run, resolved.facts));
   check_weights(run, resolved.facts);
   try {
     const plan::MetaScope meta;

@@ -39,8 +39,7 @@ bool is_bundle(const std::string& path) {
 /// Returns what the weights are loaded into, without values; unset: they are needed to make it.
 std::optional<std::vector<NamedTensor>> targets_of(const RecipeOptions& recipe,
                                                    const DataFacts& data) {
-  ModelOptions options = model_options(recipe, data);
-  options.weights.clear();
+  const ModelOptions options = models::without_weights(model_options(recipe, data));
   try {
     const plan::MetaScope meta;
     std::vector<NamedTensor> targets;
@@ -74,8 +73,10 @@ void check_weights(const RecipeOptions& recipe, const DataFacts& data) {
   const std::string& path = recipe.model.options.weights;
   if (path.empty()) return;
   const auto targets = targets_of(recipe, data);
-  const std::string head = models::head_of(recipe.model.name, recipe.model.options);
-  if (targets) make_for(recipe, data, [&] { models::check_weights(*targets, head, path); });
+  const ModelOptions& options = recipe.model.options;
+  const std::string head = models::head_of(recipe.model.name, options);
+  if (targets)
+    make_for(recipe, data, [&] { models::check_weights(*targets, head, path, options.rename); });
   if (data.bundle && is_bundle(path)) static_cast<void>(open_bundle(path));
 }
 
