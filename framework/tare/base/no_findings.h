@@ -3,8 +3,8 @@
 
 namespace tare::log {
 
-/// While one lives, warning_once() prints nothing on its thread, and does not remember the text: for
-/// a fit that is only planned, whose samples and losses are none of a run. A value for one scope.
+/// Keeps warning_once() on its thread, while it lives, from printing a text and from remembering
+/// it: for a fit that is only planned, whose samples and losses are none of a run.
 class NoFindings {
  public:
   NoFindings() noexcept;

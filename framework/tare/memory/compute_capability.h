@@ -5,7 +5,7 @@
 
 namespace tare::memory {
 
-/// The first compute capability of each generation, 10 x major + minor.
+/// Gives the first compute capability of each generation, 10 x major + minor.
 inline constexpr int64_t kAmpere = 80, kAda = 89, kHopper = 90, kBlackwell = 100;
 
 }  // namespace tare::memory

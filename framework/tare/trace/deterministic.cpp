@@ -15,8 +15,8 @@
 namespace tare::plan {
 namespace {
 
-/// Those that call Context::alertNotDeterministic() in ATen/native/cuda. The tests compare them
-/// with what LibTorch refuses.
+/// Lists the operators that call Context::alertNotDeterministic() in ATen/native/cuda. The tests
+/// compare the list with what LibTorch refuses.
 constexpr std::array<std::string_view, 20> kWithout{"aten::_adaptive_avg_pool2d_backward",
                                                     "aten::_adaptive_avg_pool3d_backward",
                                                     "aten::_upsample_bicubic2d_aa_backward",
