@@ -25,7 +25,7 @@ void from_node(const config::Node& node, RenameRules& value) {
   value.rules.clear();
   for (const config::Entry& entry : node.entries) {
     if (entry.value.kind != config::Kind::scalar)
-      throw ConfigError(entry.value.source, entry.key, "must be text", "'' for nothing",
+      throw ConfigError(entry.value.source, entry.key, "must be text, '' for nothing", "",
                         config::describe(entry.value));
     value.rules.emplace(entry.key, entry.value.text);
   }
