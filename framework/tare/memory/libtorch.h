@@ -73,14 +73,18 @@ inline bool shares_workspace() {
 /// Whether a card keeps the seed and the offset of its generator on the card in memory-efficient
 /// attention without dropout.
 inline constexpr bool kAttentionHasSeeds = TORCH_VERSION_MINOR >= 15;
-/// Whether cuDNN's attention takes up to 256 features of a head, as the version of cuDNN does that
-/// the wheel asks for; else 128.
+/// Whether cuDNN's attention takes up to 256 features of a head on Hopper and on data-centre
+/// Blackwell, but in training only some of those above 128; else on Hopper alone, and in training
+/// all of them.
 inline constexpr bool kCudnnTakesLargeHeads = TORCH_VERSION_MINOR >= 15;
 /// Whether cuDNN's attention takes a probability of dropout only if it is a multiple of 1/16.
 inline constexpr bool kCudnnDropsInSixteenths = TORCH_VERSION_MINOR >= 15;
 /// Whether a card sorts the indices of an embedding by the bits that they have, eight at a time,
 /// and not by all 64.
 inline constexpr bool kSortsByUsedBits = TORCH_VERSION_MINOR >= 15;
+/// Whether a card makes the sorted indices unique in tiles of the sizes that CUB has in CUDA 13.2;
+/// else of those in CUDA 13.0.
+inline constexpr bool kUniqueInNewTiles = TORCH_VERSION_MINOR >= 15;
 /// Whether a card lists the parts of each tensor in the norms of a list of tensors.
 inline constexpr bool kListNormsHaveParts = TORCH_VERSION_MINOR >= 15;
 /// Whether a card has a group norm for images whose channels lie innermost, and one for rows whose

@@ -234,21 +234,28 @@ bool lacks_memory(int64_t capability, int64_t features, double dropout, bool bac
   return is_small && backward && features > 192 && (features <= 224 || dropout > 0);
 }
 
+/// Whether cuDNN's attention takes heads of so many features.
+bool cudnn_takes_heads(int64_t features, int64_t of_value, bool trained) {
+  constexpr int64_t kMostOfAll = 128;
+  const int64_t most = std::max(features, of_value);
+  const bool is_latent = features == 192 && of_value == 128;  // as DeepSeek's attention has them
+  if (most <= kMostOfAll || is_latent) return true;
+  if (most > kMostFeatures) return false;
+  if (!libtorch::kCudnnTakesLargeHeads) return recorded_machine().capability == memory::kHopper;
+  return !trained || (features == kMostFeatures && of_value == kMostFeatures);
+}
+
 /// Whether cuDNN's attention, which Hopper and data-centre Blackwell prefer for 16-bit types, takes
 /// the operands (check_cudnn_tensor_shapes and others in sdp_utils.cpp).
 bool cudnn_takes(const Tensor& query, const Tensor& key, const Tensor& value, double dropout) {
-  constexpr int64_t kAligned = 8, kMostTrained = 128;
+  constexpr int64_t kAligned = 8;
   constexpr double kSteps = 16;  // of the probability
   const auto& context = at::globalContext();
   const int64_t generation = recorded_machine().capability / 10;
   const int64_t features = query.size(3), of_value = value.size(3);
-  const int64_t most = std::max(features, of_value);
   if (generation != 9 && generation != 10) return false;
   if (features % kAligned != 0 || of_value % kAligned != 0) return false;
-  if (most > (libtorch::kCudnnTakesLargeHeads ? kMostFeatures : kMostTrained)) return false;
-  const bool trains_large = (features == kMostFeatures && of_value == kMostFeatures) ||
-                            (features == 192 && of_value == kMostTrained);
-  if (most > kMostTrained && !trains_large && needs_gradients(query, key, value)) return false;
+  if (!cudnn_takes_heads(features, of_value, needs_gradients(query, key, value))) return false;
   if (key.size(2) == 1 || (dropout != 0 && query.size(2) == 1)) return false;
   if (libtorch::kCudnnDropsInSixteenths && dropout * kSteps != std::floor(dropout * kSteps))
     return false;

@@ -53,11 +53,18 @@ struct Tiles {
   int64_t sorted = 0, unique = 0;
 };
 
+int64_t unique_in_tile(int64_t capability) {
+  if (capability < memory::kHopper && capability != memory::kAmpere) return 320;
+  if (libtorch::kUniqueInNewTiles) return capability == memory::kAmpere ? 1344 : 4928;
+  if (capability >= memory::kBlackwell) return 3840;
+  return capability == memory::kAmpere ? 1792 : 4480;
+}
+
 Tiles tiles() {
   const int64_t capability = recorded_machine().capability;
-  if (capability >= memory::kHopper) return {.sorted = 4608, .unique = 4928};
-  return {.sorted = capability < memory::kAmpere ? 2816 : 3840,
-          .unique = capability == memory::kAmpere ? 1344 : 320};
+  const int64_t before_hopper = capability < memory::kAmpere ? 2816 : 3840;
+  return {.sorted = capability < memory::kHopper ? before_hopper : 4608,
+          .unique = unique_in_tile(capability)};
 }
 
 /// Returns the bytes that CUB takes to sort `count` pairs of int64, of which the first is below
