@@ -119,13 +119,12 @@ TEST_F(CardCli, PhasesOfWideFrozenWeightsPeakAsPlanned) {
     for (const std::string precision : {"fp32", "bf16-true"})
       for (const std::string clears : {"true", "false"}) {
         const std::string end = ", clear_opt: " + clears + "}, ";
-        const auto run = tare({"run", "card.yaml", "--overwrite", "model.width=128",
-                               "data.count=40", "batch=16", "stop_on_nan=false",
-                               "frozen_weights=" + weights,
-                               "precision=" + precision,
-                               "phases=[{name: a, freeze_to: -1" + end + "{name: b" + end +
-                                   "{name: c, freeze_to: -1" + end + "{name: d, freeze_to: 1}]",
-                               "--json", "run.json"});
+        const auto run =
+            tare({"run", "card.yaml", "--overwrite", "model.width=128", "data.count=40", "batch=16",
+                  "stop_on_nan=false", "frozen_weights=" + weights, "precision=" + precision,
+                  "phases=[{name: a, freeze_to: -1" + end + "{name: b" + end +
+                      "{name: c, freeze_to: -1" + end + "{name: d, freeze_to: 1}]",
+                  "--json", "run.json"});
         ASSERT_EQ(run.status, 0) << run.err;
         SCOPED_TRACE(weights + ' ' + precision + ' ' + clears);
         expect_as_planned(json_of("run.json"));
@@ -155,10 +154,9 @@ TEST_F(CardCli, PhasesOfFewStepsPeakAsPlanned) {
 TEST_F(CardCli, PhasesOfOneStepWithASearchPeakAsPlanned) {
   if (!kernels_compute()) return;  // without losses a search finds nothing
   for (const char* batch : {"24", "50"}) {
-    const auto run = tare({"run", "card.yaml", "model={name: mlp}", "workers=1",
-                           std::string("batch=") + batch,
-                           "phases=[{name: found, duration: {steps: 1}, lr: find}]", "--json",
-                           "run.json"});
+    const auto run =
+        tare({"run", "card.yaml", "model={name: mlp}", "workers=1", std::string("batch=") + batch,
+              "phases=[{name: found, duration: {steps: 1}, lr: find}]", "--json", "run.json"});
     ASSERT_EQ(run.status, 0) << run.err;
     expect_as_planned(json_of("run.json"));
   }

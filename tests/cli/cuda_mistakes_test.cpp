@@ -436,7 +436,7 @@ TEST_F(CardMistakes, ABudgetAboveTheCardIsRefused) {
          "got 17 GiB; give less, or omit it");
 }
 
-// What the allocator asks a card for is a segment, by which no batch can be estimated.
+// The allocator asks a card for a segment, by whose size no batch can be estimated.
 TEST_F(CardMistakes, ARefusalOfACardIsInTheWordsOfTareWithTheAdviceOfThePlan) {
   const std::vector<std::string> settings{"card.yaml", "model={name: resnet9, width: 16}",
                                           "data.size=28", "micro_batch=32"};

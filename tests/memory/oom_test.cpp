@@ -61,10 +61,11 @@ TEST(Classify, WordsTheRefusalOfACardAsItsOwn) {
   const std::string tail = "Of the allocated memory 15.82 MiB is allocated by PyTorch.";
   const auto full = classified(c10::OutOfMemoryError(head + tail));
   ASSERT_TRUE(full);
-  EXPECT_EQ(full->message,
-            "[memory.allocate] out of memory on cuda:1: asked for 32 MiB, and 22 MiB of 56 MiB is "
-            "free; take a smaller batch or model, or another card: `tare top` shows which processes "
-            "hold the memory of each");
+  EXPECT_EQ(
+      full->message,
+      "[memory.allocate] out of memory on cuda:1: asked for 32 MiB, and 22 MiB of 56 MiB is "
+      "free; take a smaller batch or model, or another card: `tare top` shows which processes "
+      "hold the memory of each");
   EXPECT_EQ(full->detail, head.substr(0, head.size() - 1));
   const auto budget = classified(c10::OutOfMemoryError(head + "40.00 MiB allowed; " + tail));
   ASSERT_TRUE(budget);

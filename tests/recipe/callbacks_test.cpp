@@ -68,6 +68,17 @@ class RecipeCallbacks : public ::testing::Test {
     r.data.valid = 0;
     return config_error_of([&] { (void)run_recipe(r); });
   }
+  /// Returns the recipe with 40 pictures as arrays; their targets are the file `labels`: the
+  /// classes in y.npy, or three numbers each in values.npy.
+  [[nodiscard]] RecipeOptions recipe_on_arrays(const std::string& more,
+                                               const std::string& labels) const {
+    write_arrays(folder_.path(), 40);
+    write_npy(folder_ / "values.npy", at::rand({40, 3}));
+    RecipeOptions r = recipe(more);
+    r.data = {
+        .name = "npy", .labels = (folder_ / labels).string(), .file = (folder_ / "x.npy").string()};
+    return r;
+  }
   TempDir folder_;
 };
 
@@ -316,32 +327,21 @@ TEST_F(RecipeCallbacks, APromptThatTheVocabularyLacksIsRefusedBeforeTheRun) {
 }
 
 TEST_F(RecipeCallbacks, MixingTakesTheClassesOfDataThatNameNone) {
-  write_arrays(folder_.path(), 40);
-  RecipeOptions r = recipe("callbacks: [mixup]\nphases: [{epochs: 1}]\n");
-  r.data = {
-      .name = "npy", .labels = (folder_ / "y.npy").string(), .file = (folder_ / "x.npy").string()};
+  RecipeOptions r = recipe_on_arrays("callbacks: [mixup]\nphases: [{epochs: 1}]\n", "y.npy");
   r.batch = 8;
   EXPECT_EQ(plan_recipe(r).phases[0].peak_bytes, run_recipe(r).phases[0].peak_bytes);
 }
 
 TEST_F(RecipeCallbacks, AModelHasAnOutputForEachNumberOfATarget) {
-  write_arrays(folder_.path(), 40);
-  write_npy(folder_ / "values.npy", at::rand({40, 3}));
-  RecipeOptions r = recipe("loss: mse\nmetrics: []\nphases: [{epochs: 1}]\n");
-  r.data = {.name = "npy",
-            .labels = (folder_ / "values.npy").string(),
-            .file = (folder_ / "x.npy").string()};
+  const RecipeOptions r =
+      recipe_on_arrays("loss: mse\nmetrics: []\nphases: [{epochs: 1}]\n", "values.npy");
   RecipeData data;
   EXPECT_EQ(resolve_recipe(r, data).recipe.model.options.classes, 3);
 }
 
 TEST_F(RecipeCallbacks, ProbabilitiesAsTargetsAreChecked) {
-  write_arrays(folder_.path(), 40);
-  write_npy(folder_ / "values.npy", at::rand({40, 3}));
-  RecipeOptions r = recipe("loss: bce_with_logits\nmetrics: []\nphases: [{epochs: 1}]\n");
-  r.data = {.name = "npy",
-            .labels = (folder_ / "values.npy").string(),
-            .file = (folder_ / "x.npy").string()};
+  const RecipeOptions r =
+      recipe_on_arrays("loss: bce_with_logits\nmetrics: []\nphases: [{epochs: 1}]\n", "values.npy");
   RecipeData data;
   EXPECT_EQ(config_error_of([&] { check_run(r, data); }), "accepted");
 }

@@ -100,8 +100,9 @@ class NpyReader {
   c10::ScalarType type_of(std::string_view text) const {
     for (const auto& [name, type] : kTypes)
       if (text.starts_with('\'' + std::string(name) + '\'')) return type;
-    fail("descr", "is " + printable(text.substr(0, text.find(',')), 40) +
-                      ", which is not read: save array.astype(numpy.float32), or numpy.int64 for classes");
+    fail("descr",
+         "is " + printable(text.substr(0, text.find(',')), 40) +
+             ", which is not read: save array.astype(numpy.float32), or numpy.int64 for classes");
   }
 
   std::vector<int64_t> shape_of(std::string_view text) const {

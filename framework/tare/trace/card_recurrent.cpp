@@ -1,4 +1,5 @@
-// What LibTorch allocates for cuDNN's recurrent layers (ATen/native/cudnn/RNN.cpp), in its order.
+// Allocates what LibTorch allocates for cuDNN's recurrent layers (ATen/native/cudnn/RNN.cpp), in
+// its order.
 #include "tare/trace/card_recurrent.h"
 
 #include <ATen/ops/_cudnn_rnn.h>

@@ -1,6 +1,6 @@
 // Recurrent layers, on a card by cuDNN (card_recurrent.h), and as the host does them: GRU and RNN
 // step by step, after one product for all inputs of a direction; LSTM in oneDNN, layer by layer.
-// What lives how long is as in LibTorch, so that the order of allocations is the same.
+// Tensors live as long as in LibTorch, so that the order of allocations is that of LibTorch.
 #include <ATen/Context.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/dropout.h>

@@ -126,7 +126,7 @@ struct LearnerState {
   /// Whether optimizers count their steps in tensors, as they do on a card: set for a plan of a
   /// card.
   bool for_card = false;
-  /// What stands for compact() in a plan of a card; unset: none.
+  /// Does to the trace of a plan for a card what compact() does to a card; unset: no such plan.
   std::function<void(const std::function<void()>& meanwhile)> planned_compaction{};
   bool pins = false;  ///< the device copies from pinned memory beside its computation
   /// Cuts batches into parts; for a plan, into the parts that the plan goes through.
@@ -172,11 +172,12 @@ struct LearnerState {
   /// Moves the weights and the optimizer's state through the host, so that they end up in segments
   /// of the device without gaps, whatever they were in. Calls `meanwhile`, if given, while they are
   /// on the host, and throws what it throws, with all back on the device. Gradients become
-  /// undefined. Throws OutOfMemory where the device refuses: then all is on the host.
+  /// undefined. Throws OutOfMemory where the device has no memory to take them back; then weights
+  /// and state are whole on the host.
   void compact(const std::function<void()>& meanwhile = {});
   /// Returns the tensors of the optimizer's state that are on the device.
   [[nodiscard]] std::vector<at::Tensor> optimizer_state() const;
-  /// Returns these and the tensors of stored_state().
+  /// Returns the tensors of optimizer_state() and of stored_state().
   [[nodiscard]] std::vector<at::Tensor> weights_and_state() const;
   /// Moves a host batch to the model's device, its input to the model's type, and notes it.
   void to_device(Batch& batch);
