@@ -34,13 +34,6 @@ struct Multiprocessors {
   int64_t threads = 0;  ///< at once on each
 };
 
-/// Returns what LibTorch lets cuBLAS take from its allocator on a card of this compute capability
-/// (10 x major + minor), without CUBLAS_WORKSPACE_CONFIG (ATen/cuda/CublasHandlePool.cpp).
-[[nodiscard]] constexpr int64_t default_workspace_bytes(int64_t capability) {
-  constexpr int64_t kHopper = 90, kKib = 1024;
-  return capability >= kHopper ? 8 * 4096 * kKib : 2 * 4096 * kKib + 8 * 16 * kKib;
-}
-
 /// Holds the properties of a device by which the memory of a fit is planned (plan/target.h).
 struct PlannerTarget {
   /// Whether tensors come from LibTorch's caching allocator, as plan::CudaCache models it; else

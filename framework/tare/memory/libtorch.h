@@ -70,6 +70,9 @@ inline bool shares_workspace() {
   return TORCH_VERSION_MINOR >= 15 ? keeps_workspaces() && wanted != false : wanted == true;
 }
 
+/// Whether cuBLAS takes its larger workspace on Hopper alone, and not on later cards too.
+inline constexpr bool kHopperAloneTakesMore = TORCH_VERSION_MINOR < 12;
+
 /// Whether a card keeps the seed and the offset of its generator on the card in memory-efficient
 /// attention without dropout.
 inline constexpr bool kAttentionHasSeeds = TORCH_VERSION_MINOR >= 15;
@@ -79,6 +82,9 @@ inline constexpr bool kAttentionHasSeeds = TORCH_VERSION_MINOR >= 15;
 inline constexpr bool kCudnnTakesLargeHeads = TORCH_VERSION_MINOR >= 15;
 /// Whether cuDNN's attention takes a probability of dropout only if it is a multiple of 1/16.
 inline constexpr bool kCudnnDropsInSixteenths = TORCH_VERSION_MINOR >= 15;
+/// Whether flash attention adds up the gradient of the queries in several parts where its kernels
+/// have to repeat their bits.
+inline constexpr bool kFlashAddsUpInParts = TORCH_VERSION_MINOR < 15;
 /// Whether a card sorts the indices of an embedding by the bits that they have, eight at a time,
 /// and not by all 64.
 inline constexpr bool kSortsByUsedBits = TORCH_VERSION_MINOR >= 15;

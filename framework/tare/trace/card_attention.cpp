@@ -161,6 +161,12 @@ Nine flash(const Tensor& query, const Tensor& key, const Tensor&, double dropout
   return {result, sums, Tensor(), Tensor(), query.size(2), key.size(2), state, unused, Tensor()};
 }
 
+/// Whether kernels have to repeat their bits; a warning is not enough.
+bool repeats_bits() {
+  const auto& context = at::globalContext();
+  return context.deterministicAlgorithms() && !context.deterministicAlgorithmsWarnOnly();
+}
+
 Three flash_backward(const Tensor& grad, const Tensor& query, const Tensor& key,
                      const Tensor& value, const Tensor& result, const Tensor&, const Tensor&,
                      const Tensor&, int64_t, int64_t, double, bool, const Tensor&, const Tensor&,
@@ -171,9 +177,12 @@ Three flash_backward(const Tensor& grad, const Tensor& query, const Tensor& key,
   const auto of_grad = contiguous(grad), of_result = contiguous(result);
   const Tensor of_query = like_by_time(query), of_key = like_by_time(key),
                of_value = like_by_time(value);
-  const int64_t rows = query.size(0) * query.size(1) * rounded_up(query.size(2), 128);
+  const int64_t heads = query.size(0) * query.size(1), rows = heads * rounded_up(query.size(2), 128);
+  const int64_t wanted = at::ceil_div(recorded_machine().multiprocessors, heads);
+  const int64_t parts =
+      libtorch::kFlashAddsUpInParts && repeats_bits() ? std::max<int64_t>(wanted, 1) : 1;
   const auto of_sums = hold(bytes_of(rows, at::kFloat)),
-             added_up = hold(bytes_of(rows * flash_features(query), at::kFloat));
+             added_up = hold(bytes_of(parts * rows * flash_features(query), at::kFloat));
   return {of_query, of_key, of_value};
 }
 
@@ -250,7 +259,6 @@ bool cudnn_takes_heads(int64_t features, int64_t of_value, bool trained) {
 bool cudnn_takes(const Tensor& query, const Tensor& key, const Tensor& value, double dropout) {
   constexpr int64_t kAligned = 8;
   constexpr double kSteps = 16;  // of the probability
-  const auto& context = at::globalContext();
   const int64_t generation = recorded_machine().capability / 10;
   const int64_t features = query.size(3), of_value = value.size(3);
   if (generation != 9 && generation != 10) return false;
@@ -259,7 +267,7 @@ bool cudnn_takes(const Tensor& query, const Tensor& key, const Tensor& value, do
   if (key.size(2) == 1 || (dropout != 0 && query.size(2) == 1)) return false;
   if (libtorch::kCudnnDropsInSixteenths && dropout * kSteps != std::floor(dropout * kSteps))
     return false;
-  return !context.deterministicAlgorithms() || context.deterministicAlgorithmsWarnOnly();
+  return !repeats_bits();
 }
 
 enum class CardKernel { none, efficient, flash, cudnn };
