@@ -15,6 +15,7 @@
 #include "tare/callback/gradient_norm.h"
 #include "tare/callback/mixing.h"
 #include "tare/callback/tensorboard.h"
+#include "tare/callback/throughput.h"
 #include "tare/data/collate.h"
 #include "tare/memory/backend.h"
 #include "tare/model/registry.h"
@@ -239,6 +240,7 @@ TEST_F(ExactPlan, OfCallbacksThatKeepMemoryOrChangeIt) {
       [] { return std::make_shared<Ema>(); },
       [] { return std::make_shared<Swa>(); },
       [] { return std::make_shared<GradientNorm>(); },
+      [] { return std::make_shared<Throughput>(ThroughputOptions{.flops = true}); },
       [] { return std::make_shared<FreezeBatchNorm>(); },
       [] { return std::make_shared<Mixup>(MixingOptions{}, 10); },
       [] { return std::make_shared<Cutmix>(MixingOptions{}, 10); },
