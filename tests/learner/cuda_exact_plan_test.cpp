@@ -244,7 +244,7 @@ TEST_F(ExactPlan, OfCallbacksThatKeepMemoryOrChangeIt) {
       [] { return std::make_shared<FreezeBatchNorm>(); },
       [] { return std::make_shared<Mixup>(MixingOptions{}, 10); },
       [] { return std::make_shared<Cutmix>(MixingOptions{}, 10); },
-      [] { return std::make_shared<TensorBoard>(TensorBoardOptions{.histograms = true}); }};
+      [] { return std::make_shared<TensorBoard>(TensorBoardOptions{.histograms = true, .gradients = true}); }};
   for (const char* name : {"mlp", "resnet9"})
     for (const char* precision : {"fp32", "bf16-true"})
       for (const auto& make : callbacks) {

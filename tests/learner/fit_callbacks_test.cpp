@@ -246,7 +246,7 @@ TEST(PlanWithEma, AveragesTakeAsMuchAsTheWeights) {
 TEST(TensorBoard, OfARealFitContinuesAfterAResume) {
   const TempDir straight_folder, folder;
   const auto log = [] {
-    return std::make_shared<TensorBoard>(TensorBoardOptions{.every = 1, .histograms = true});
+    return std::make_shared<TensorBoard>(TensorBoardOptions{.every = 1, .histograms = true, .gradients = true});
   };
   const char* const file = "tensorboard/events.out.tfevents.tare";
   Learner straight(make_net(), split_points(96), without_workers(straight_folder));
@@ -277,6 +277,7 @@ TEST(TensorBoard, OfARealFitContinuesAfterAResume) {
   }
   EXPECT_EQ(seen, expected);
   EXPECT_TRUE(seen.contains("weights/head.bias"));
+  EXPECT_THAT(steps_of(seen.at("gradients/head.bias")), ElementsAre(0, 6, 12));
 }
 
 }  // namespace

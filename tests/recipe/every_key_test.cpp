@@ -545,6 +545,7 @@ KeyRows EveryKey::option_rows() const {
       {"callbacks.swa.restore", callback("swa", "", "restore: false")},
       {"callbacks.tensorboard.folder", callback("tensorboard", "", "folder: other")},
       {"callbacks.tensorboard.every", callback("tensorboard", "", "every: 2")},
+      {"callbacks.tensorboard.gradients", callback("tensorboard", "", "gradients: true")},
       {"callbacks.tensorboard.histograms", callback("tensorboard", "", "histograms: true")},
       {"callbacks.tensorboard.images", callback("tensorboard", "", "images: 2")},
       {"callbacks.jsonl_log.file", callback("jsonl_log", "", "file: other.jsonl")},
