@@ -167,21 +167,27 @@ TEST_F(CardCli, PhasesOfOneStepWithASearchPeakAsPlanned) {
 TEST_F(CardCli, NoRunTakesSmallerPartsThanPlanned) {
   if (!is_stand_in())
     GTEST_SKIP() << "only the memory of the stand-in is as small as the test asks";
+  struct Card {
+    const char* capability;
+    int64_t mebibytes, batch;
+  };
   bool returned = false;
-  for (const auto& [capability, mebibytes] :
-       {std::pair{"80", 24}, {"80", 28}, {"90", 36}, {"90", 40}}) {
+  for (const auto& [capability, mebibytes, batch_of_plan] :
+       {Card{"80", 24, 16}, Card{"80", 28, 16}, Card{"90", 36, 16}, Card{"90", 40, 16},
+        Card{"80", 50, 58}}) {  // full where the workspaces of products are kept
     const ScopedVariable card("STAND_IN_SM", std::string(capability));
-    const ScopedVariable bytes("STAND_IN_BYTES", std::to_string(int64_t{mebibytes} << 20));
+    const ScopedVariable bytes("STAND_IN_BYTES", std::to_string(mebibytes << 20));
     SCOPED_TRACE(std::string(capability) + ' ' + std::to_string(mebibytes) + " MiB");
     const auto plan =
-        tare({"plan", "card.yaml", "data.size=28", "batch=16", "--json", "plan.json"});
+        tare({"plan", "card.yaml", "data.size=28", "batch=" + std::to_string(batch_of_plan),
+              "--json", "plan.json"});
     if (plan.status == 3) continue;  // not even one sample fits
     ASSERT_EQ(plan.status, 0) << plan.err;
     const nlohmann::json planned = json_of("plan.json");
     const auto largest = planned["largest_batch"].get<int64_t>();
     for (const auto& phase : planned["phases"])
       returned = returned || phase["returns_cache"].get<bool>();
-    for (const int64_t batch : {int64_t{16}, largest}) {
+    for (const int64_t batch : {batch_of_plan, largest}) {
       if (batch == 0) continue;
       const auto run = tare({"run", "card.yaml", "stop_on_nan=false", "data.size=28",
                              "batch=" + std::to_string(batch)});

@@ -446,7 +446,7 @@ TEST_F(CardMistakes, ARefusalOfACardIsInTheWordsOfTareWithTheAdviceOfThePlan) {
     words.insert(words.end(), more.begin(), more.end());
     return words;
   };
-  const Variables small(Environment{{"STAND_IN_BYTES", "58720256"}});
+  const Variables small(Environment{{"STAND_IN_SM", "80"}, {"STAND_IN_BYTES", "35651584"}});
   const auto plan = tare(with("plan", {}));
   EXPECT_EQ(plan.status, 3) << plan.err;
   const auto run = expect(3, with("run", {"--no-plan"}),

@@ -85,6 +85,8 @@ inline constexpr bool kCudnnDropsInSixteenths = TORCH_VERSION_MINOR >= 15;
 /// Whether flash attention adds up the gradient of the queries in several parts where its kernels
 /// have to repeat their bits.
 inline constexpr bool kFlashAddsUpInParts = TORCH_VERSION_MINOR < 15;
+/// Whether a resize makes a tensor of one element on the way, where it fills what it takes.
+inline constexpr bool kResizeTakesAnElement = TORCH_VERSION_MINOR < 15;
 /// Whether a card sorts the indices of an embedding by the bits that they have, eight at a time,
 /// and not by all 64.
 inline constexpr bool kSortsByUsedBits = TORCH_VERSION_MINOR >= 15;

@@ -49,7 +49,6 @@ Policies policies() {
   AT_FORALL_FP32(TARE_ADD_FLOAT)
   AT_FORALL_FP32_SET_OPT_DTYPE(TARE_ADD_DTYPE)
   AT_FORALL_PROMOTE(TARE_ADD_PROMOTE)
-  for (const char* joined : {"cat", "stack"}) add(all, CastPolicy::promote, joined);
   for (const char* overload : {"Scalar", "ScalarOpt_dim"})
     add(all, CastPolicy::fp32_append_dtype, "norm", overload);
   return all;

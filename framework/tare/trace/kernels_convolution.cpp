@@ -1,5 +1,6 @@
 // Convolutions. What they allocate on the host is looked up in their profile and played back; on a
 // card they take what cuDNN is given: operands in one memory format, and the results.
+#include <ATen/Context.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/native/ConvUtils.h>
 #include <ATen/native/utils/ParamUtils.h>
@@ -11,6 +12,7 @@
 #include <tuple>
 #include <utility>
 
+#include "tare/memory/libtorch.h"
 #include "tare/trace/blocks.h"
 #include "tare/trace/card_workspace.h"
 #include "tare/trace/convolution_profile.h"
@@ -52,6 +54,17 @@ at::MemoryFormat card_format(const Tensor& input, const Tensor& weight) {
 
 Tensor empty_like(const Tensor& like, IntArrayRef sizes, at::MemoryFormat format) {
   return at::empty(sizes, like.options(), format);
+}
+
+/// Returns an empty tensor whose memory LibTorch takes by a resize. Where the memory has to be
+/// filled, an element of another tensor is there for a moment.
+Tensor resized_like(const Tensor& like, IntArrayRef sizes) {
+  const auto& context = at::globalContext();
+  Tensor resized = empty_like(like, sizes, at::MemoryFormat::Contiguous);
+  if (libtorch::kResizeTakesAnElement && context.deterministicAlgorithms() &&
+      context.deterministicFillUninitializedMemory())
+    hold(bytes_of(1, like.scalar_type())).clear();
+  return resized;
 }
 
 /// LibTorch's own kernels do images of float32 whose channels are convolved each by itself.
@@ -151,7 +164,7 @@ Tensor card_convolution(const Tensor& input, const Tensor& weight, IntArrayRef s
   const Tensor dense_input = contiguous(input, card_format(input, weight));
   if (!transposed && is_depthwise(input, weight, groups)) {
     const auto weight_copy = hold_contiguous(weight);
-    return empty_like(input, sizes, at::MemoryFormat::Contiguous);
+    return resized_like(input, sizes);
   }
   CudnnConvolution cudnn(
       call_of(input, weight, stride, padding, dilation, transposed, output_padding, groups));
@@ -163,14 +176,13 @@ Tensor card_convolution(const Tensor& input, const Tensor& weight, IntArrayRef s
 std::tuple<Tensor, Tensor> card_depthwise_backward(const Tensor& grad_output, const Tensor& input,
                                                    const Tensor& weight,
                                                    const std::array<bool, 3>& mask) {
-  constexpr auto kFormat = at::MemoryFormat::Contiguous;
   Tensor grad_input, grad_weight;
   if (mask[1]) {
     const auto grad_copy = hold_contiguous(grad_output), copy = hold_contiguous(input);
-    grad_weight = empty_like(weight, weight.sizes(), kFormat);
+    grad_weight = resized_like(weight, weight.sizes());
   }
   if (mask[0]) {
-    grad_input = empty_like(input, input.sizes(), kFormat);
+    grad_input = resized_like(input, input.sizes());
     const auto weight_copy = hold_contiguous(weight);
   }
   return {grad_input, grad_weight};
