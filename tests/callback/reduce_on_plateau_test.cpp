@@ -1,4 +1,4 @@
-// ReduceOnPlateau: when it lowers the rates, how far, and how it resumes. Throughput beside it.
+// ReduceOnPlateau: when it lowers the rates, how far, and how it resumes.
 #include "tare/callback/reduce_on_plateau.h"
 
 #include <gtest/gtest.h>
@@ -7,7 +7,6 @@
 
 #include "callback/fake_learner.h"
 #include "tare/base/error.h"
-#include "tare/callback/throughput.h"
 
 namespace tare::testing {
 namespace {
@@ -114,42 +113,6 @@ TEST(ReduceOnPlateau, WarnsOnceWhereTheRateIsBelowTheLowest) {
   const size_t first = text.find(warning);
   ASSERT_NE(first, text.npos) << text;
   EXPECT_EQ(text.find(warning, first + 1), text.npos) << text;
-}
-
-TEST(Throughput, CountsTheTrainingAlone) {
-  FakeLearner learner;
-  FitContext c{.learner = learner};
-  Throughput callback;
-  callback.before_epoch(c);
-  c.row = {.seconds = 2, .samples = 100};
-  callback.before_validate(c);
-  c.row.seconds = 4;
-  callback.after_epoch(c);
-  ASSERT_EQ(c.row.metrics.size(), 1U);
-  EXPECT_EQ(c.row.metrics[0].name, "samples_per_s");
-  EXPECT_EQ(c.row.metrics[0].value, 50);
-  callback.before_epoch(c);
-  c.row = {.seconds = 4, .samples = 100};
-  callback.after_epoch(c);
-  EXPECT_EQ(c.row.metrics.at(0).value, 25) << "without a validation";
-  callback.before_epoch(c);
-  c.inside_epoch = true;
-  c.row = {.seconds = 1, .samples = 50};
-  callback.before_validate(c);
-  c.row.seconds = 6;
-  c.inside_seconds = 5;
-  callback.after_validate(c);
-  c.inside_epoch = false;
-  c.row = {.seconds = 7, .samples = 100};
-  callback.before_validate(c);
-  c.row.seconds = 12;
-  callback.after_epoch(c);
-  EXPECT_EQ(c.row.metrics.at(0).value, 50) << "without the validation inside the epoch";
-  callback.before_epoch(c);
-  c.inside_seconds = 0;
-  c.row = {};
-  callback.after_epoch(c);
-  EXPECT_TRUE(std::isnan(c.row.metrics.at(0).value));
 }
 
 }  // namespace

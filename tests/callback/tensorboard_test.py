@@ -26,7 +26,7 @@ device: cpu
 save_every: 5
 data: {{name: generated_digits, count: 320, size: 12}}
 model: {{name: mlp, hidden: [16]}}
-callbacks: [throughput, {{tensorboard: {{every: 1, histograms: true, images: 10}}}}]
+callbacks: [throughput, {{tensorboard: {{every: 1, histograms: true, gradients: true, images: 10}}}}]
 phases: [{{name: only, epochs: {epochs}, lr: 1.0e-2}}]
 """
 
@@ -64,7 +64,10 @@ def check_whole(tare, folder):
     assert abs(losses[0].wall_time - time.time()) < 3600
     assert [one.step for one in read.Scalars("epoch/train_loss")] == [steps, 2 * steps, 3 * steps]
     names = read.Tags()["histograms"]
-    assert names and all(name.startswith("weights/") for name in names), names
+    weights = [name for name in names if name.startswith("weights/")]
+    gradients = [name.replace("weights/", "gradients/") for name in weights]
+    assert weights and sorted(names) == sorted(weights + gradients), names
+    assert [one.step for one in read.Histograms(gradients[0])] == [0, steps, 2 * steps]
     for name in names:
         value = read.Histograms(name)[-1].histogram_value
         assert value.num == sum(value.bucket) > 0

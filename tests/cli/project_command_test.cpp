@@ -64,6 +64,7 @@ TEST_F(ProjectCommands, ARecipeIsShownAndCopiedByItsName) {
   ASSERT_EQ(tare({"cp", "digits/staged", "mine.yaml"}).status, 0);
   EXPECT_EQ(read("mine.yaml"), shown.out);
   EXPECT_EQ(tare({"cat", "mine.yaml"}).out, shown.out);
+  EXPECT_EQ(tare({"cat", "digits/staged.yaml"}).out, shown.out);
   write("mine.yaml", "name: changed\n");
   const auto again = tare({"cp", "digits/staged", "mine.yaml"});
   EXPECT_EQ(again.status, 2);

@@ -12,6 +12,7 @@ namespace tare::testing {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -57,6 +58,12 @@ TEST_F(TableCommands, PlanRunAndPredict) {
   const auto lines = tare({"predict", "runs/t", "new.jsonl", "--json"});
   ASSERT_EQ(lines.status, 0) << lines.err;
   EXPECT_EQ(nlohmann::json::parse(lines.out)[0]["predictions"][0]["label"], "large");
+  const auto rows = tare({"predict", "runs/t", "new.jsonl", "--csv", "--top", "2"});
+  EXPECT_THAT(rows.out, ContainsRegex("^path,line,output,index,label,value\nnew.jsonl,1,,[01],large,"
+                                      "0\\.[0-9]+\nnew.jsonl,1,,[01],small,0\\.[0-9e-]+\n$"));
+  const auto both = tare({"predict", "runs/t", "new.jsonl", "--csv", "--json"});
+  EXPECT_EQ(both.status, 2);
+  EXPECT_THAT(both.err, HasSubstr("--json and --csv exclude each other"));
 }
 
 TEST_F(TableCommands, CheckATable) {
@@ -163,6 +170,8 @@ TEST_F(TableCommands, RefuseTopForAModelOfValues) {
   EXPECT_THAT(top.err, HasSubstr("--top is for a model of classes, and the outputs of this one are "
                                  "values: omit it"));
   EXPECT_EQ(tare({"predict", "runs/t", "s.csv"}).status, 0);
+  EXPECT_THAT(tare({"predict", "runs/t", "s.csv", "--csv"}).out,
+              ContainsRegex("^path,line,output,index,label,value\ns.csv,2,,0,,-?[0-9.e-]+\n"));
 }
 
 TEST_F(TableCommands, NameTheRecipeInTheFolderOfARun) {

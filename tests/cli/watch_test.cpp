@@ -2,7 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
+#include <nlohmann/json.hpp>
 
 #include "report/run_folder.h"
 #include "support/program.h"
@@ -38,6 +40,14 @@ TEST_F(Watched, ARunThatTrainsShowsWhereItIs) {
   EXPECT_THAT(result.out, HasSubstr("loss by epoch"));
   EXPECT_THAT(result.out, HasSubstr("train_loss"));
   EXPECT_THAT(result.out, Not(HasSubstr("\033"))) << "a file gets no control bytes";
+  const auto line = watch({"--json"});
+  ASSERT_EQ(line.status, 0) << line.err;
+  EXPECT_EQ(std::ranges::count(line.out, '\n'), 1);
+  const auto json = nlohmann::json::parse(line.out);
+  EXPECT_EQ(json["live"]["step"], 90);
+  EXPECT_EQ(json["live"]["memory"]["activations"], 2097152);
+  EXPECT_FALSE(json["phases"][0]["epochs"].empty());
+  EXPECT_TRUE(json["report"].is_null());
 }
 
 TEST_F(Watched, ARunThatHasEndedShowsItsFigures) {
@@ -45,6 +55,9 @@ TEST_F(Watched, ARunThatHasEndedShowsItsFigures) {
   ASSERT_EQ(result.status, 0) << result.err;
   EXPECT_THAT(result.out, HasSubstr("digits: finished in 1 min 35 s"));
   EXPECT_THAT(result.out, HasSubstr("test accuracy 0.913"));
+  const auto json = nlohmann::json::parse(watch({"--json"}).out);
+  EXPECT_TRUE(json["live"].is_null());
+  EXPECT_NEAR(json["report"]["test"]["metrics"]["accuracy"], 0.913, 1e-9);
 }
 
 TEST_F(Watched, WrongArgumentsAreNamed) {

@@ -15,6 +15,7 @@
 #include "tare/callback/gradient_norm.h"
 #include "tare/callback/mixing.h"
 #include "tare/callback/tensorboard.h"
+#include "tare/callback/throughput.h"
 #include "tare/data/collate.h"
 #include "tare/memory/backend.h"
 #include "tare/model/registry.h"
@@ -239,10 +240,11 @@ TEST_F(ExactPlan, OfCallbacksThatKeepMemoryOrChangeIt) {
       [] { return std::make_shared<Ema>(); },
       [] { return std::make_shared<Swa>(); },
       [] { return std::make_shared<GradientNorm>(); },
+      [] { return std::make_shared<Throughput>(ThroughputOptions{.flops = true}); },
       [] { return std::make_shared<FreezeBatchNorm>(); },
       [] { return std::make_shared<Mixup>(MixingOptions{}, 10); },
       [] { return std::make_shared<Cutmix>(MixingOptions{}, 10); },
-      [] { return std::make_shared<TensorBoard>(TensorBoardOptions{.histograms = true}); }};
+      [] { return std::make_shared<TensorBoard>(TensorBoardOptions{.histograms = true, .gradients = true}); }};
   for (const char* name : {"mlp", "resnet9"})
     for (const char* precision : {"fp32", "bf16-true"})
       for (const auto& make : callbacks) {

@@ -12,6 +12,7 @@
 #include "tare/callback/jsonl_log.h"
 #include "tare/callback/mixing.h"
 #include "tare/callback/tensorboard.h"
+#include "tare/callback/throughput.h"
 #include "tare/memory/backend.h"
 #include "tare/metric/metric.h"
 #include "tare/model/registry.h"
@@ -191,7 +192,8 @@ TEST_F(CudaWaits, AStepWithCallbacksThatMeasureHasNone) {
   const auto counted = [&](int64_t steps) {
     options_.callbacks = {std::make_shared<Ema>(), std::make_shared<GradientNorm>(),
                           std::make_shared<TensorBoard>(TensorBoardOptions{.every = 1}),
-                          std::make_shared<JsonlLog>(JsonlLogOptions{.every = 1})};
+                          std::make_shared<JsonlLog>(JsonlLogOptions{.every = 1}),
+                          std::make_shared<Throughput>(ThroughputOptions{.flops = true})};
     return counts("mlp", steps);
   };
   EXPECT_EQ(counted(4), counted(14));

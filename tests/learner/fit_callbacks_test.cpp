@@ -20,6 +20,7 @@
 #include "tare/callback/saving.h"
 #include "tare/callback/stop_file.h"
 #include "tare/callback/tensorboard.h"
+#include "tare/callback/throughput.h"
 #include "tare/optim/optimizer_set.h"
 #include "tare/train/train_state.h"
 
@@ -199,17 +200,18 @@ std::vector<CallbackPtr> named(const std::string& name) {
   if (name == "freeze_batch_norm") return {std::make_shared<FreezeBatchNorm>()};
   if (name == "timed_save")
     return {std::make_shared<TimedSave>(TimedSaveOptions{.minutes = 1e-12})};
+  if (name == "throughput") return {std::make_shared<Throughput>(ThroughputOptions{.flops = true})};
   if (name == "keep_checkpoints") return {std::make_shared<KeepCheckpoints>()};
   return {std::make_shared<TensorBoard>(TensorBoardOptions{.histograms = true}),
           std::make_shared<JsonlLog>()};
 }
 
 class PlanWith : public ::testing::TestWithParam<std::tuple<const char*, const char*>> {};
-INSTANTIATE_TEST_SUITE_P(Callbacks, PlanWith,
-                         ::testing::Combine(::testing::Values("mlp", "convnet", "resnet9"),
-                                            ::testing::Values("ema", "swa", "gradient_norm",
-                                                              "freeze_batch_norm", "timed_save",
-                                                              "keep_checkpoints", "logs")));
+INSTANTIATE_TEST_SUITE_P(
+    Callbacks, PlanWith,
+    ::testing::Combine(::testing::Values("mlp", "convnet", "resnet9"),
+                       ::testing::Values("ema", "swa", "gradient_norm", "freeze_batch_norm",
+                                         "timed_save", "keep_checkpoints", "throughput", "logs")));
 
 TEST_P(PlanWith, IsWhatTheFitAllocatesToTheByte) {
   const TempDir folder;
@@ -244,7 +246,7 @@ TEST(PlanWithEma, AveragesTakeAsMuchAsTheWeights) {
 TEST(TensorBoard, OfARealFitContinuesAfterAResume) {
   const TempDir straight_folder, folder;
   const auto log = [] {
-    return std::make_shared<TensorBoard>(TensorBoardOptions{.every = 1, .histograms = true});
+    return std::make_shared<TensorBoard>(TensorBoardOptions{.every = 1, .histograms = true, .gradients = true});
   };
   const char* const file = "tensorboard/events.out.tfevents.tare";
   Learner straight(make_net(), split_points(96), without_workers(straight_folder));
@@ -275,6 +277,7 @@ TEST(TensorBoard, OfARealFitContinuesAfterAResume) {
   }
   EXPECT_EQ(seen, expected);
   EXPECT_TRUE(seen.contains("weights/head.bias"));
+  EXPECT_THAT(steps_of(seen.at("gradients/head.bias")), ElementsAre(0, 6, 12));
 }
 
 }  // namespace

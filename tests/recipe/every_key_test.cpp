@@ -176,7 +176,10 @@ class EveryKey : public ::testing::Test {
 
   static void add(std::ostream& text, double loss, const std::vector<MetricValue>& metrics) {
     text << loss;
-    for (const auto& metric : metrics) text << ' ' << metric.name << ' ' << metric.value;
+    for (const auto& metric : metrics) {
+      text << ' ' << metric.name;
+      if (!metric.name.ends_with("_per_s") && metric.name != "mfu") text << ' ' << metric.value;
+    }
     text << '\n';
   }
 
@@ -542,6 +545,7 @@ KeyRows EveryKey::option_rows() const {
       {"callbacks.swa.restore", callback("swa", "", "restore: false")},
       {"callbacks.tensorboard.folder", callback("tensorboard", "", "folder: other")},
       {"callbacks.tensorboard.every", callback("tensorboard", "", "every: 2")},
+      {"callbacks.tensorboard.gradients", callback("tensorboard", "", "gradients: true")},
       {"callbacks.tensorboard.histograms", callback("tensorboard", "", "histograms: true")},
       {"callbacks.tensorboard.images", callback("tensorboard", "", "images: 2")},
       {"callbacks.jsonl_log.file", callback("jsonl_log", "", "file: other.jsonl")},
@@ -563,6 +567,9 @@ KeyRows EveryKey::option_rows() const {
       {"callbacks.mixup.probability", callback("mixup", "", "probability: 0.5")},
       {"callbacks.cutmix.alpha", callback("cutmix", "", "alpha: 0.1")},
       {"callbacks.cutmix.probability", callback("cutmix", "", "probability: 0.5")},
+      {"callbacks.throughput.flops", callback("throughput", "", "flops: true")},
+      {"callbacks.throughput.peak_tflops",
+       callback("throughput", "flops: true", "flops: true, peak_tflops: 1")},
       {"callbacks.stop_file.file", callback("stop_file", "", "file: /proc/version")},
       {"callbacks.freeze_batch_norm.frozen_only",
        callback("freeze_batch_norm", "", "frozen_only: true")},

@@ -81,6 +81,14 @@ struct TensorBoard::Parts {
                               histogram_of(parameter.tensor, kBuckets)));
   }
 
+  void write_gradients(const Optimizer& optimizer) {
+    for (const ParameterGroup& group : optimizer.groups())
+      for (const Parameter& parameter : group.parameters)
+        if (const at::Tensor& gradient = parameter.tensor.grad(); gradient.defined())
+          file.add(event_record(now(), samples.last_step(), "gradients/" + parameter.name,
+                                histogram_of(gradient, kBuckets)));
+  }
+
   StepSamples samples;
   GrowingFile file;
   TrainSeconds seconds;
@@ -97,7 +105,9 @@ TensorBoard::~TensorBoard() = default;
 std::string TensorBoard::name() const { return "tensorboard:" + options_.folder.string(); }
 
 CallbackFacts TensorBoard::facts() const {
-  return {.files = {options_.folder.string()}, .bytes_on_card = StepSamples::kBytesOnCard};
+  return {.files = {options_.folder.string()},
+          .needs_gradients = options_.gradients,
+          .bytes_on_card = StepSamples::kBytesOnCard};
 }
 
 void TensorBoard::check_data(const Batch& sample) const {
@@ -131,6 +141,12 @@ Action TensorBoard::before_batch(FitContext& context) {
   const at::Tensor first = all.narrow(0, 0, std::min(options_.images, all.size(0)));
   parts_->file.add(
       event_record(now(), parts_->samples.last_step(), "train/images", image_of(first)));
+  return Action::proceed;
+}
+
+Action TensorBoard::after_backward(FitContext& context) {
+  if (options_.gradients && context.batch == 0)
+    parts_->write_gradients(context.learner.optimizer());
   return Action::proceed;
 }
 

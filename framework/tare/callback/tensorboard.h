@@ -17,6 +17,9 @@ struct TensorBoardOptions {
   /// Steps between two that are written; 0: every step at first, and half as many after each 1,000.
   int64_t every = 0;
   bool histograms = false;  ///< also writes a histogram of each parameter after each epoch
+  /// Also writes a histogram of each gradient of each epoch's first batch, which waits for the
+  /// device.
+  bool gradients = false;
   /// Pictures of each epoch's first batch to write, as the model gets them; 0: none.
   int64_t images = 0;
 };
@@ -24,6 +27,7 @@ void visit_fields(auto& visit, TensorBoardOptions& o) {
   visit("folder", o.folder);
   visit("every", o.every, config::at_least(0));
   visit("histograms", o.histograms);
+  visit("gradients", o.gradients);
   visit("images", o.images, config::at_least(0));
 }
 
@@ -32,8 +36,8 @@ void visit_fields(auto& visit, TensorBoardOptions& o) {
 /// each metric and each column that callbacks before it have added, memory/allocated_mib at the
 /// epoch's end and memory/peak_mib, both of all tensors on the Learner's device, and
 /// throughput/samples_per_s of the training. Validations inside an epoch: valid/loss, and
-/// valid/NAME for each metric. With `histograms` also weights/NAME, with `images`
-/// train/images, and NAME of each text that callbacks before it have made. The step of a value is
+/// valid/NAME for each metric. With `histograms` also weights/NAME, with `gradients`
+/// gradients/NAME, with `images` train/images, and NAME of each text that callbacks before it have made. The step of a value is
 /// the number of optimizer steps, counted over all fits with the object.
 ///
 /// Losses on a device are read in groups. The first fit begins the file anew, a resumed one cuts
@@ -49,6 +53,7 @@ class TensorBoard final : public Callback {
   Action before_fit(FitContext& context) override;
   Action before_epoch(FitContext& context) override;
   Action before_batch(FitContext& context) override;
+  Action after_backward(FitContext& context) override;
   Action after_step(FitContext& context) override;
   Action before_validate(FitContext& context) override;
   Action after_validate(FitContext& context) override;

@@ -87,11 +87,8 @@ std::string last_epochs(const report::RunFiles& run, size_t width) {
   return text;
 }
 
-/// Shows the run; returns whether there is nothing to wait for, because it has ended.
-bool show(const fs::path& folder, bool clear) {
+std::string page_of(const report::RunFiles& run, const std::optional<report::LiveFigures>& live) {
   const size_t width = width_for(std::cout);
-  const auto live = report::read_live(folder);
-  const report::RunFiles run = report::read_run(folder, folder);
   std::string text = fitted(state_text(run, live), std::cout);
   if (live) text += fitted(memory_text(*live), std::cout);
   text += plot_of(run, width) + last_epochs(run, width);
@@ -100,7 +97,18 @@ bool show(const fs::path& folder, bool clear) {
                                          std::pair{"valid ", figures_of(run.figures->valid)}})
       for (const auto& figure : figures)
         text += split + printable(figure.name) + ' ' + short_number(figure.value) + '\n';
-  std::cout << (clear ? "\033[H\033[2J" : "") << text << std::flush;
+  return text;
+}
+
+enum class Form { text, page, json };  // a page takes the place of the one before
+
+/// Shows the run; returns whether there is nothing to wait for, because it has ended.
+bool show(const fs::path& folder, Form form) {
+  const auto live = report::read_live(folder);
+  const report::RunFiles run = report::read_run(folder, folder);
+  if (form == Form::page) std::cout << "\033[H\033[2J";
+  std::cout << (form == Form::json ? report::json_line(run, live) + '\n' : page_of(run, live))
+            << std::flush;
   return run.figures && !live;
 }
 
@@ -109,10 +117,12 @@ bool show(const fs::path& folder, bool clear) {
 int watch_command(const Arguments& arguments) {
   const fs::path folder = arguments.positional().front();
   const bool again = arguments.has("every");
-  const bool terminal = ::isatty(STDOUT_FILENO) != 0;
+  const bool json = arguments.has("json");
+  const bool terminal = ::isatty(STDOUT_FILENO) != 0 && !json;
+  const Form form = json ? Form::json : terminal ? Form::page : Form::text;
   const Seconds between = again ? interval(arguments, "every", "tare watch") : Seconds(2);
   const InterruptScope interrupts;
-  while (!show(folder, terminal) && (terminal || again)) {
+  while (!show(folder, form) && (terminal || again)) {
     wait(between);
     if (interrupt_requested()) break;
   }

@@ -12,8 +12,10 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "tare/base/csv.h"
 #include "tare/base/error.h"
 #include "tare/base/signals.h"
 #include "tare/cli/arguments.h"
@@ -35,7 +37,7 @@ struct Request {
   std::vector<std::string> inputs;
   PredictorOptions predictor{};
   std::optional<int64_t> top{};  // unset: one
-  bool json = false;
+  enum class Form { text, json, csv } form = Form::text;
   bool text = false;
 };
 
@@ -54,6 +56,12 @@ CudaMode cuda_for(const std::string& device) {
   return device == "cpu" ? CudaMode::off : CudaMode::automatic;
 }
 
+Request::Form form_of(const Arguments& arguments) {
+  const bool json = arguments.has("json"), csv = arguments.has("csv");
+  if (json && csv) throw ConfigError("tare predict", "--json and --csv exclude each other");
+  return json ? Request::Form::json : csv ? Request::Form::csv : Request::Form::text;
+}
+
 Request read(const Arguments& arguments) {
   const auto& words = arguments.positional();
   return {
@@ -61,12 +69,12 @@ Request read(const Arguments& arguments) {
       .inputs = {words.begin() + 1, words.end()},
       .predictor = {.device = arguments.get("device", "cpu")},
       .top = arguments.has("top") ? std::optional(parse_top(arguments.get("top"))) : std::nullopt,
-      .json = arguments.has("json"),
+      .form = form_of(arguments),
       .text = arguments.has("text")};
 }
 
-// Prints a line for each class, or one with the values of a model that gives no classes; as JSON, a
-// list at the end.
+// Prints a line for each class, or one with the values of a model that gives no classes; as CSV,
+// with a header; as JSON, a list at the end.
 class Printer {
  public:
   explicit Printer(const Request& request) : request_(request) {}
@@ -79,7 +87,7 @@ class Printer {
   /// Adds a failure, called inside its handler; only JSON lists it, as messages are on standard
   /// error.
   void add_failure(const SamplePlace& place) {
-    if (!request_.json) return;
+    if (request_.form != Form::json) return;
     nlohmann::json sample = begin({.sample = place});
     try {
       throw;
@@ -92,27 +100,57 @@ class Printer {
   }
 
   void finish() const {
-    if (request_.json)
+    if (request_.form == Form::json)
       std::puts(all_.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
     if (std::fflush(stdout) != 0) throw IoError("tare predict", "standard output", errno);
   }
 
  private:
+  using Form = Request::Form;
   struct Place {
     const SamplePlace& sample;
     size_t number = 0;  // of the output, from 1; 0: the model has one
   };
 
   void add(const Place& place, const Predictor& predictor, const at::Tensor& prediction) {
-    const bool by_class = predictor.has_classes(prediction);
-    if (request_.json)
-      all_.push_back(by_class
-                         ? to_json(place, predictor.classes(prediction, request_.top.value_or(1)))
-                         : to_json(place, prediction));
-    else if (by_class)
-      print(place, predictor.classes(prediction, request_.top.value_or(1)));
+    if (!predictor.has_classes(prediction)) return show(place, prediction);
+    show(place, predictor.classes(prediction, request_.top.value_or(1)));
+  }
+
+  /// `predictions`: those of classes, or a tensor of values.
+  template <class Predictions>
+  void show(const Place& place, const Predictions& predictions) {
+    if (request_.form == Form::json)
+      all_.push_back(to_json(place, predictions));
+    else if (request_.form == Form::csv)
+      print_rows(place, predictions);
     else
-      print(place, prediction);
+      print(place, predictions);
+  }
+
+  // One table for all outputs: a row for each class, and one for each value, which has no label.
+  void print_rows(const Place& place, const std::vector<Prediction>& predictions) {
+    for (const auto& p : predictions)
+      print_row(place, p.index, csv_text(p.label), text_of(static_cast<float>(p.probability)));
+  }
+  void print_rows(const Place& place, const at::Tensor& prediction) {
+    const std::vector<float> values = values_of(prediction);
+    for (size_t i = 0; i < values.size(); ++i)
+      print_row(place, static_cast<int64_t>(i), "", text_of(values[i]));
+  }
+  void print_row(const Place& place, int64_t index, const std::string& label,
+                 const std::string& value) {
+    if (!std::exchange(has_header_, true)) std::puts("path,line,output,index,label,value");
+    const std::string line = place.sample.line > 0 ? std::to_string(place.sample.line) : "",
+                      output = place.number > 0 ? std::to_string(place.number) : "";
+    std::printf("%s,%s,%s,%lld,%s,%s\n", csv_text(place.sample.path).c_str(), line.c_str(),
+                output.c_str(), static_cast<long long>(index), label.c_str(), value.c_str());
+  }
+
+  // The fewest digits that give the number back.
+  static std::string text_of(float value) {
+    char number[64];
+    return {number, std::to_chars(number, std::end(number), value).ptr};
   }
 
   static std::string text_of(const Place& place) {
@@ -139,9 +177,7 @@ class Printer {
   static void print(const Place& place, const at::Tensor& prediction) {
     std::string line = text_of(place) + ":";
     if (prediction.dim() > 2) line += " " + c10::str(prediction.sizes().slice(1));
-    char number[64];  // the fewest digits that give the float back
-    for (const float value : values_of(prediction))
-      line += ' ' + std::string(number, std::to_chars(number, std::end(number), value).ptr);
+    for (const float value : values_of(prediction)) line += ' ' + text_of(value);
     std::puts(line.c_str());
   }
 
@@ -171,6 +207,7 @@ class Printer {
 
   const Request& request_;
   nlohmann::json all_ = nlohmann::json::array();
+  bool has_header_ = false;
 };
 
 /// Throws the error that is being handled again if it is that of a card that has failed: every
@@ -217,7 +254,7 @@ int predict(const Request& request) {
   if (failures > kShownFailures)
     std::fprintf(stderr, "[tare] error: %lld more samples have failed%s\n",
                  static_cast<long long>(failures - kShownFailures),
-                 request.json ? "" : "; --json lists each with its error");
+                 request.form == Request::Form::json ? "" : "; --json lists each with its error");
   printer.finish();
   return code;
 }

@@ -15,6 +15,7 @@ const Command& predict_command() {
        {"top", "K", "the K most probable classes of each sample (default: 1)"},
        {"text", "", "lines are text: characters by the bundle's labels, or bytes, are the tokens"},
        {"json", "", "one JSON array instead of a line for each class"},
+       {"csv", "", "a table with a header instead: a row for each class, or for each value"},
        trust_option()},
       {"tare predict digits.tare seven.png --top 3",
        "ls pictures/*.png | tare predict digits.tare -", "tare predict iris.tare measurements.csv",

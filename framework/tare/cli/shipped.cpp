@@ -31,6 +31,12 @@ std::string short_name(const ListEntry& recipe) {
   return fs::path(recipe.name).lexically_relative(recipe_folder()).replace_extension().string();
 }
 
+/// Returns the word without the extension of a recipe's file.
+std::string without_extension(const std::string& word) {
+  const fs::path path = word;
+  return path.extension() == ".yaml" ? fs::path(path).replace_extension().string() : word;
+}
+
 // The first comment of a recipe file describes what it shows.
 std::string first_comment(const fs::path& file) {
   const std::string text = io::read_text(file);
@@ -51,8 +57,9 @@ std::vector<ListEntry> shipped_recipes() {
 }
 
 bool is_shipped_recipe(const std::string& word) {
-  return std::ranges::any_of(shipped_recipes(),
-                             [&](const ListEntry& recipe) { return short_name(recipe) == word; });
+  return std::ranges::any_of(shipped_recipes(), [&](const ListEntry& recipe) {
+    return short_name(recipe) == without_extension(word);
+  });
 }
 
 fs::path recipe_path(const std::string& word) {
@@ -65,12 +72,13 @@ fs::path recipe_path(const std::string& word) {
                                              " --resume` continues an unfinished run of it"
                                        : ""));
   }
-  if (fs::path(word).has_extension() || fs::exists(word)) return word;
+  if (fs::exists(word)) return word;
   std::vector<std::string> names;
   for (const auto& recipe : shipped_recipes()) {
     names.push_back(short_name(recipe));
-    if (names.back() == word) return recipe.name;
+    if (names.back() == without_extension(word)) return recipe.name;
   }
+  if (fs::path(word).has_extension()) return word;
   throw ConfigError("tare", "neither a file nor a recipe that comes with Tare is named '" +
                                 printable(word) + "'" + did_you_mean(word, names) +
                                 "; tare ls recipes lists the recipes");

@@ -326,6 +326,12 @@ void add_target(RawTable& table, const std::vector<TableText>& files, const Tabl
   }
   const std::string lost = spread_problem(column.numbers);
   if (!lost.empty()) return problems.add({.column = o.target, .problem = lost});
+  const auto [least, most] = std::ranges::minmax(column.numbers);
+  if (least == most)
+    return problems.add({.column = o.target,
+                         .problem = "has one value only, " + config::number_text(least) +
+                                    ", from which a model learns nothing: add rows with another "
+                                    "value, or choose another target"});
   table.targets = at::empty({table.rows, 1}, at::kFloat);
   float* out = table.targets.mutable_data_ptr<float>();
   for (const double value : column.numbers) *out++ = static_cast<float>(value);

@@ -19,6 +19,7 @@
 #include "tare/model/generators.h"
 #include "tare/model/held_weights.h"
 #include "tare/model/precision.h"
+#include "tare/model/recomputing.h"
 
 namespace tare {
 namespace {
@@ -127,6 +128,7 @@ at::Tensor forward_again(const Repeat& repeat, const Tensors& inputs) {
   repeat.buffers.restore();
   const AutocastScope autocast(repeat.autocast);
   const c10::AutoGradMode with_graph(true);
+  const Recomputing again;
   return repeat.body(inputs);
 }
 

@@ -14,4 +14,15 @@ std::optional<LiveFigures> read_live(const std::filesystem::path& folder) {
   return from_json_text<LiveFigures>(io::read_text(file), {"watch", file.string()});
 }
 
+std::string json_line(const RunFiles& run, const std::optional<LiveFigures>& live) {
+  auto phases = nlohmann::ordered_json::array();
+  for (const PhaseFiles& phase : run.phases)
+    phases.push_back({{"name", phase.name}, {"epochs", json_of(phase.epochs)}});
+  return dump_json({{"name", run.name},
+                    {"live", json_of(live)},
+                    {"phases", phases},
+                    {"report", json_of(run.figures)}},
+                   -1);
+}
+
 }  // namespace tare::report

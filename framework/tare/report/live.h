@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tare/report/presence.h"
+#include "tare/report/read_run.h"
 #include "tare/report/run_files.h"
 
 namespace tare::report {
@@ -45,5 +46,10 @@ void visit_fields(Visit& visit, LiveFigures& live) {
 /// Reads the file in the folder of a run; unset: there is none, because the run does not train.
 /// Throws IoError, FormatError.
 [[nodiscard]] std::optional<LiveFigures> read_live(const std::filesystem::path& folder);
+
+/// Returns a run at one moment as one line of JSON: its name, `live` (null where it does not train),
+/// its phases with their epochs so far, and `report`, which is report.json (null until it has
+/// ended).
+[[nodiscard]] std::string json_line(const RunFiles& run, const std::optional<LiveFigures>& live);
 
 }  // namespace tare::report

@@ -242,9 +242,10 @@ class TableReader {
 
   /// Reads a JSON object from each line. The names are those of all lines, in order.
   void read_objects() {
+    using Json = nlohmann::ordered_json;
     struct Line {
       int64_t number = 0;
-      nlohmann::ordered_json object{};
+      Json object{};
     };
     std::vector<Line> objects;
     std::vector<std::string> names;
@@ -254,9 +255,22 @@ class TableReader {
       const std::string_view line = trimmed(all.substr(0, all.find('\n')));
       at_ += std::min(all.find('\n'), all.size() - 1) + 1;
       if (line.empty()) continue;
-      auto object = nlohmann::ordered_json::parse(line, nullptr, /*allow_exceptions=*/false);
+      std::set<std::string> keys;
+      std::string twice;
+      const auto see = [&](int depth, Json::parse_event_t event, Json& parsed) {
+        if (depth == 1 && event == Json::parse_event_t::key) {
+          const auto name = parsed.get<std::string>();
+          if (!keys.insert(name).second) twice = name;
+        }
+        return true;
+      };
+      auto object = Json::parse(line, see, /*allow_exceptions=*/false);
       if (!object.is_object()) {
         find(line_, "is no JSON object: write one object a line");
+        continue;
+      }
+      if (!twice.empty()) {
+        find(line_, "has the key '" + printable(twice) + "' twice: remove one");
         continue;
       }
       std::string nested;
