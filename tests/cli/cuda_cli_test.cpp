@@ -178,9 +178,8 @@ TEST_F(CardCli, NoRunTakesSmallerPartsThanPlanned) {
     const ScopedVariable card("STAND_IN_SM", std::string(capability));
     const ScopedVariable bytes("STAND_IN_BYTES", std::to_string(mebibytes << 20));
     SCOPED_TRACE(std::string(capability) + ' ' + std::to_string(mebibytes) + " MiB");
-    const auto plan =
-        tare({"plan", "card.yaml", "data.size=28", "batch=" + std::to_string(batch_of_plan),
-              "--json", "plan.json"});
+    const auto plan = tare({"plan", "card.yaml", "data.size=28",
+                            "batch=" + std::to_string(batch_of_plan), "--json", "plan.json"});
     if (plan.status == 3) continue;  // not even one sample fits
     ASSERT_EQ(plan.status, 0) << plan.err;
     const nlohmann::json planned = json_of("plan.json");

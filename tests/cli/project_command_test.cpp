@@ -40,9 +40,8 @@ TEST_F(ProjectCommands, ANewProjectHasItsOwnNameInEachFile) {
 TEST_F(ProjectCommands, ANewProjectTakesARecipeByName) {
   ASSERT_EQ(tare({"new", "mine/", "--from", "digits/early"}).status, 0);
   const std::string shown = tare({"cat", "digits/early"}).out;
-  EXPECT_EQ(read("mine/recipe.yaml"),
-            replaced(replaced(shown, "name: digits-early", "name: mine"), "export: digits.tare",
-                     "export: mine.tare"));
+  EXPECT_EQ(read("mine/recipe.yaml"), replaced(replaced(shown, "name: digits-early", "name: mine"),
+                                               "export: digits.tare", "export: mine.tare"));
   EXPECT_EQ(tare({"validate", "mine/recipe.yaml"}).status, 0);
 }
 

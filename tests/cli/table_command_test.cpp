@@ -59,8 +59,9 @@ TEST_F(TableCommands, PlanRunAndPredict) {
   ASSERT_EQ(lines.status, 0) << lines.err;
   EXPECT_EQ(nlohmann::json::parse(lines.out)[0]["predictions"][0]["label"], "large");
   const auto rows = tare({"predict", "runs/t", "new.jsonl", "--csv", "--top", "2"});
-  EXPECT_THAT(rows.out, ContainsRegex("^path,line,output,index,label,value\nnew.jsonl,1,,[01],large,"
-                                      "0\\.[0-9]+\nnew.jsonl,1,,[01],small,0\\.[0-9e-]+\n$"));
+  EXPECT_THAT(rows.out,
+              ContainsRegex("^path,line,output,index,label,value\nnew.jsonl,1,,[01],large,"
+                            "0\\.[0-9]+\nnew.jsonl,1,,[01],small,0\\.[0-9e-]+\n$"));
   const auto both = tare({"predict", "runs/t", "new.jsonl", "--csv", "--json"});
   EXPECT_EQ(both.status, 2);
   EXPECT_THAT(both.err, HasSubstr("--json and --csv exclude each other"));

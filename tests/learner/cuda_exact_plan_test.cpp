@@ -93,8 +93,8 @@ class ExactPlan : public ::testing::Test {
     return {model(name), Splits{.train = set(name, samples), .valid = set(name, valid)}, options_};
   }
 
-  /// Fits, or resumes, and compares what the card gave with the plan of it, which is for a fit of any
-  /// length: a second epoch finds other free blocks. `again`: makes the model for the plan.
+  /// Fits, or resumes, and compares what the card gave with the plan of it, which is for a fit of
+  /// any length: a second epoch finds other free blocks. `again`: makes the model for the plan.
   void expect_exact(Learner& learner, const std::string& what,
                     const std::function<Model()>& again = {}, bool resumes = false) {
     const MemoryPlan plan = learner.plan({.model = again, .advice = false});
@@ -244,7 +244,10 @@ TEST_F(ExactPlan, OfCallbacksThatKeepMemoryOrChangeIt) {
       [] { return std::make_shared<FreezeBatchNorm>(); },
       [] { return std::make_shared<Mixup>(MixingOptions{}, 10); },
       [] { return std::make_shared<Cutmix>(MixingOptions{}, 10); },
-      [] { return std::make_shared<TensorBoard>(TensorBoardOptions{.histograms = true, .gradients = true}); }};
+      [] {
+        return std::make_shared<TensorBoard>(
+            TensorBoardOptions{.histograms = true, .gradients = true});
+      }};
   for (const char* name : {"mlp", "resnet9"})
     for (const char* precision : {"fp32", "bf16-true"})
       for (const auto& make : callbacks) {

@@ -246,7 +246,8 @@ TEST(PlanWithEma, AveragesTakeAsMuchAsTheWeights) {
 TEST(TensorBoard, OfARealFitContinuesAfterAResume) {
   const TempDir straight_folder, folder;
   const auto log = [] {
-    return std::make_shared<TensorBoard>(TensorBoardOptions{.every = 1, .histograms = true, .gradients = true});
+    return std::make_shared<TensorBoard>(
+        TensorBoardOptions{.every = 1, .histograms = true, .gradients = true});
   };
   const char* const file = "tensorboard/events.out.tfevents.tare";
   Learner straight(make_net(), split_points(96), without_workers(straight_folder));

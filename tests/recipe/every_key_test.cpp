@@ -509,8 +509,8 @@ KeyRows EveryKey::option_rows() const {
   const auto program = [&](const std::string& file) {
     return "{file: " + (folder_ / "other" / file).string() + ", trust: true}";
   };
-  const std::vector<std::string> of_a_program{"model={name: torchscript, options: " +
-                                              program("net.pt") + "}"};
+  const std::vector<std::string> of_a_program{
+      "model={name: torchscript, options: " + program("net.pt") + "}"};
   return {
       {"callbacks.csv_log.file", callback("csv_log", "", "file: other.csv")},
       {"callbacks.steps_log.file", callback("steps_log", "", "file: other.csv")},

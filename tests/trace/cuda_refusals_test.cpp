@@ -164,7 +164,7 @@ TEST_F(RefusalsOnCard, WrongShapesAndTypes) {
   };
   const bool played = std::getenv("TARE_STAND_IN") != nullptr;
   const std::set<std::string> names_the_device{"nll_loss of numbers", "embedding of numbers",
-                                                "ctc"};
+                                               "ctc"};
   const auto on_host = refused(c10::kCPU), on_card = refused(memory::CudaTraits::device());
   for (size_t i = 0; i < on_host.size(); ++i) {
     const std::string name = on_host[i].name;

@@ -37,8 +37,9 @@ void visit_fields(auto& visit, TensorBoardOptions& o) {
 /// epoch's end and memory/peak_mib, both of all tensors on the Learner's device, and
 /// throughput/samples_per_s of the training. Validations inside an epoch: valid/loss, and
 /// valid/NAME for each metric. With `histograms` also weights/NAME, with `gradients`
-/// gradients/NAME, with `images` train/images, and NAME of each text that callbacks before it have made. The step of a value is
-/// the number of optimizer steps, counted over all fits with the object.
+/// gradients/NAME, with `images` train/images, and NAME of each text that callbacks before it have
+/// made. The step of a value is the number of optimizer steps, counted over all fits with the
+/// object.
 ///
 /// Losses on a device are read in groups. The first fit begins the file anew, a resumed one cuts
 /// off what was written beyond its checkpoint. A write that fails is logged as a warning, and the

@@ -103,10 +103,11 @@ class Learner final : public Accountable, private LearnerView {
   /// do.
   [[nodiscard]] EvaluatedPredictions evaluate(Split split = Split::valid,
                                               const PredictOptions& options = {});
-  /// Predicts what memory fit() will need with these options, and whether it fits: traced on meta
-  /// tensors, so no data is trained on and nothing of the Learner changes. A model that is not from
-  /// the registry cannot be predicted, see MemoryPlan::method. Throws ConfigError for a device name
-  /// or batch that is not allowed, StateError without a training split or trainable parameter.
+  /// Predicts what memory fit() will need with these options for any number of epochs, and whether
+  /// it fits: traced on meta tensors, so no data is trained on and nothing of the Learner changes.
+  /// A model that is not from the registry cannot be predicted, see MemoryPlan::method. Throws
+  /// ConfigError for a device name or batch that is not allowed, StateError without a training
+  /// split or trainable parameter.
   [[nodiscard]] MemoryPlan plan(const PlanOptions& options = {});
   /// Returns a table of the modules within `width` columns: the shapes of their tensors and of what
   /// they make of one sample, parameters, how many are trainable, bytes. With data it computes one

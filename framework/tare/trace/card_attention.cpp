@@ -177,7 +177,8 @@ Three flash_backward(const Tensor& grad, const Tensor& query, const Tensor& key,
   const auto of_grad = contiguous(grad), of_result = contiguous(result);
   const Tensor of_query = like_by_time(query), of_key = like_by_time(key),
                of_value = like_by_time(value);
-  const int64_t heads = query.size(0) * query.size(1), rows = heads * rounded_up(query.size(2), 128);
+  const int64_t heads = query.size(0) * query.size(1),
+                rows = heads * rounded_up(query.size(2), 128);
   const int64_t wanted = at::ceil_div(recorded_machine().multiprocessors, heads);
   const int64_t parts =
       libtorch::kFlashAddsUpInParts && repeats_bits() ? std::max<int64_t>(wanted, 1) : 1;
