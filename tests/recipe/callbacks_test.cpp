@@ -180,6 +180,9 @@ TEST_F(RecipeCallbacks, AreRefusedBeforeAnyWorkAtTheirPlace) {
                     HasSubstr("a file of the callback save_best:best")));
   EXPECT_EQ(with("[memory_log, {early_stopping: {monitor: peak_mib, lower_is_better: true}}]"),
             "accepted");
+  EXPECT_THAT(with("[{early_stopping: {monitor: peak_mib, lower_is_better: true}}, memory_log]"),
+              HasSubstr("callbacks.0.early_stopping watches a column that memory_log adds, which "
+                        "comes behind it, got peak_mib; allowed: memory_log in front of it"));
 }
 
 TEST_F(RecipeCallbacks, WatchingAValidationNeedsOne) {

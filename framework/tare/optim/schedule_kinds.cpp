@@ -126,7 +126,7 @@ void add_ours(schedules::Registry& all) {
   add("constant", "keeps the rate", [](double, double) { return 1.0; });
   add("linear", "lowers the rate to final_factor in a straight line", along_line);
   all.add<CosineSchedule>("cosine", "lowers the rate to final_factor along half a cosine", cosine);
-  add("exponential", "lowers the rate to final_factor by the same ratio each step",
+  add("exponential", "lowers the rate to final_factor > 0 by the same ratio each step",
       [](double progress, double end) { return std::pow(end, progress); });
   all.add<PolynomialSchedule>("polynomial",
                               "lowers the rate to final_factor by a power of the rest", polynomial);

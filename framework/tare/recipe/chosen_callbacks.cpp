@@ -75,7 +75,7 @@ class Walk {
       if (facts.needs_gradients && recipe_.learner.step_in_backward)
         refuse(recipe_, path, "needs the gradients of a whole step, which step_in_backward frees",
                "step_in_backward: false, or no such callback", callback->name());
-      for (const auto& figure : facts.watched) check_column(path, figure);
+      for (const auto& figure : facts.watched) check_column(path, figure, list);
       columns_.insert(columns_.end(), facts.columns.begin(), facts.columns.end());
       for (const auto* names : {&facts.files, &facts.prefixes})
         for (const auto& file : *names) check_file(one.place_of(file), file);
@@ -86,9 +86,16 @@ class Walk {
   }
 
  private:
-  void check_column(const std::string& path, const std::string& figure) const {
+  void check_column(const std::string& path, const std::string& figure,
+                    const std::vector<ChosenCallback>& list) const {
     if (std::ranges::find(columns_, figure) != columns_.end()) return;
     if (std::ranges::find(metrics_, metric_of(figure)) != metrics_.end()) return;
+    for (const ChosenCallback& other : list)
+      if (const auto added = other.callback->facts().columns;
+          std::ranges::find(added, figure) != added.end())
+        refuse(recipe_, path,
+               "watches a column that " + other.callback->name() + " adds, which comes behind it",
+               other.callback->name() + " in front of it", figure);
     refuse(recipe_, path,
            "watches what is not a column of the epochs table" + did_you_mean(figure, columns_),
            listed(columns_), figure);
