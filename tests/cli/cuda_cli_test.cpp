@@ -417,6 +417,14 @@ TEST_F(CardCli, ABudgetIsKeptByMicroBatches) {
   ASSERT_EQ(run.status, 0) << run.err;
   EXPECT_THAT(run.out, HasSubstr("in micro-batches of "));
   if (is_stand_in()) expect_as_planned(json_of("run.json"));
+  const std::vector<std::string> budget{"--device-budget", std::to_string(peak * 9 / 10)};
+  const auto within = with("plan", {budget[0], budget[1], "--json", "plan.json"});
+  ASSERT_EQ(within.status, 0) << within.err;
+  EXPECT_EQ(json_of("plan.json")["phases"][0]["micro_batch_peak_bytes"],
+            json_of("run.json")["phases"][0]["planned_peak_bytes"]);
+  const auto both = with("plan", {budget[0], budget[1], "--device", "cuda:0"});
+  EXPECT_EQ(both.status, 2);
+  EXPECT_THAT(both.err, HasSubstr("--device and a budget exclude each other"));
 }
 
 TEST_F(CardCli, WhatDoesNotFitIsRefusedBeforeTheRun) {

@@ -52,6 +52,17 @@ TEST_F(ComparedRuns, ListTheSettingsInWhichTheyDiffer) {
   EXPECT_THAT(row(c.settings, "phases.1.name").texts, ElementsAre("all", "rest"));
 }
 
+TEST_F(ComparedRuns, DifferInCallbacksWithoutOptions) {
+  for (const auto& [run, callbacks] :
+       {std::pair{"a", "[{gradient_norm: {}}, {memory_log: {}}]"}, {"b", "[{memory_log: {}}]"}})
+    write_file(folder_ / run / "recipe.yaml",
+               "name: one\ncallbacks: " + std::string(callbacks) + "\nphases: [{name: head}]\n");
+  const Comparison c = compared();
+  EXPECT_THAT(row(c.settings, "callbacks.0.gradient_norm").texts, ElementsAre("{}", "-"));
+  EXPECT_THAT(row(c.settings, "callbacks.0.memory_log").texts, ElementsAre("-", "{}"));
+  EXPECT_THAT(row(c.settings, "callbacks.1.memory_log").texts, ElementsAre("{}", "-"));
+}
+
 TEST_F(ComparedRuns, HaveTheirFiguresAndCurves) {
   const Comparison c = compared();
   EXPECT_THAT(row(c.figures, "test accuracy").values, ElementsAre(0.913, 0.913));

@@ -56,6 +56,8 @@ const std::vector<Command>& commands() {
        "RECIPE [key=value ...]",
        1,
        {{"device", "host|cuda|DEVICE", "where it is to run, e.g. host:8GiB, cuda:H200, cuda:24GiB"},
+        {"host-budget", "BYTES", "plan for a run with this budget of the host's memory"},
+        {"device-budget", "BYTES", "plan for a run with this budget of the GPU's memory"},
         {"schedule", "", "also print the rates of each phase at some steps, with a plot"},
         {"json", "FILE", "also write the plan as JSON"}},
        {"tare plan recipes/configs/digits/staged.yaml batch=256 --device cuda:24GiB"},

@@ -100,34 +100,31 @@ void check_recording_folder(const Arguments& arguments) {
 }
 
 /// Throws for a budget above what the card has, which would limit nothing.
-void check_device_budget(const Arguments& arguments, c10::Device device) {
+void check_device_budget(const Arguments& arguments, c10::Device device, const std::string& call) {
   const auto bytes = bytes_of(arguments, "device-budget");
   if (!bytes) return;
   const memory::DeviceBackend& card = memory::backend(device);
   const int64_t total = card.memory_info().total_bytes;
   if (*bytes <= total) return;
-  throw ConfigError("tare run", "--device-budget must be at most " + format_bytes(total) +
-                                    ", the memory of " + device.str() + " '" +
-                                    printable(card.name()) + "', got " + format_bytes(*bytes) +
-                                    "; give less, or omit it");
+  throw ConfigError(call, "--device-budget must be at most " + format_bytes(total) +
+                              ", the memory of " + device.str() + " '" + printable(card.name()) +
+                              "', got " + format_bytes(*bytes) + "; give less, or omit it");
 }
 
-/// Limits what tensors may take.
-void set_budgets(const Arguments& arguments, const RecipeOptions& recipe) {
+/// Limits what tensors may take. `call`: the command, for messages.
+void set_budgets(const Arguments& arguments, const RecipeOptions& recipe, const std::string& call) {
   const c10::Device device = runtime::open_device(recipe.learner.device);
   if (device.is_cpu() && arguments.has("device-budget")) {
     const std::string why = runtime::why_host();
-    throw ConfigError("tare run", "--device-budget is for a GPU, and this run uses the host" +
-                                      (why.empty() ? "" : ", because " + why) +
-                                      "; give --host-budget");
+    throw ConfigError(call, "--device-budget is for a GPU, and this run uses the host" +
+                                (why.empty() ? "" : ", because " + why) + "; give --host-budget");
   }
   if (!device.is_cpu() && arguments.has("host-budget"))
     log::warning("--host-budget limits the tensors of the host, and the run is on " + device.str() +
                  ": --device-budget limits those");
-  check_device_budget(arguments, device);
+  check_device_budget(arguments, device, call);
   set_budget(arguments, "host-budget", c10::kCPU);
   set_budget(arguments, "device-budget", device);
-  set_process_limit(arguments);
 }
 
 /// Returns where a key that sets a batch is to be changed.
@@ -202,7 +199,8 @@ int run_command(const Arguments& arguments) {
   check_recording_folder(arguments);
   start();
   std::cout << std::unitbuf;  // a log shows each line at once, in order with the warnings
-  set_budgets(arguments, recipe);
+  set_budgets(arguments, recipe, "tare run");
+  set_process_limit(arguments);
   // Until the process ends: a signal after the last step must not turn success into failure.
   static const InterruptScope& interrupts = *new InterruptScope;
   const RunOptions options{.out = arguments.has("quiet") ? nullptr : &std::cout,
@@ -243,6 +241,13 @@ int plan_command(const Arguments& arguments) {
   const RecipeOptions recipe = read_recipe(path, {words.begin() + 1, words.end()});
   check_json(arguments, path);
   start();
+  if (arguments.has("host-budget") || arguments.has("device-budget")) {
+    if (arguments.has("device"))
+      throw ConfigError("tare plan",
+                        "--device and a budget exclude each other: a budget limits the "
+                        "device of the recipe, which is here");
+    set_budgets(arguments, recipe, "tare plan");
+  }
   const RecipePlan plan = plan_recipe(
       recipe, {.device = arguments.get("device"), .schedule = arguments.has("schedule")});
   print(std::cout, plan);

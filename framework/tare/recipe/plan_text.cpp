@@ -74,7 +74,8 @@ std::string advice_of(const MemoryPlan& phase) {
                                   "step: runs in micro-batches of "
                                 : "  does not fit whole: runs in micro-batches of ")
         << format_count(phase.largest_micro_batch) << ", ";
-    if (phase.largest_validation_micro_batch != phase.largest_micro_batch)
+    if (phase.largest_validation_micro_batch != phase.largest_micro_batch &&
+        phase.largest_validation_micro_batch < phase.batch)
       out << "validates in micro-batches of " << format_count(phase.largest_validation_micro_batch)
           << ", ";
     out << "peak " << format_bytes(phase.micro_batch_peak_bytes) << '\n';

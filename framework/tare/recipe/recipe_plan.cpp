@@ -91,6 +91,9 @@ std::string advice_for(const RecipeOptions& recipe, const RecipePlan& plan, cons
   return text +
          (some_batch ? "; set a lower " + listed(keys) + " or a smaller model"
                      : "; set a smaller model or a higher budget") +
+         (recipe.learner.step_in_backward
+              ? ", or step_in_backward=false, with which a phase can run in micro-batches"
+              : "") +
          ", or run with --no-plan";
 }
 

@@ -29,13 +29,14 @@ constexpr const char* kNone = "-";
 
 using Settings = std::map<std::string, std::string>;
 
-/// Adds the scalars below a node, and its lists without mappings as one value each.
+/// Adds the scalars below a node, and its lists without mappings and its empty mappings as one
+/// value each.
 void flatten(const config::Node& node, const std::string& path, Settings& into) {
   const auto has_maps = [](const config::Node& list) {
     return std::ranges::any_of(
         list.items, [](const config::Node& item) { return item.kind == config::Kind::map; });
   };
-  if (node.kind == config::Kind::map) {
+  if (node.kind == config::Kind::map && !node.entries.empty()) {
     for (const auto& entry : node.entries)
       flatten(entry.value, path.empty() ? entry.key : path + '.' + entry.key, into);
   } else if (node.kind == config::Kind::sequence && has_maps(node)) {

@@ -16,8 +16,12 @@ std::optional<LiveFigures> read_live(const std::filesystem::path& folder) {
 
 std::string json_line(const RunFiles& run, const std::optional<LiveFigures>& live) {
   auto phases = nlohmann::ordered_json::array();
-  for (const PhaseFiles& phase : run.phases)
-    phases.push_back({{"name", phase.name}, {"epochs", json_of(phase.epochs)}});
+  for (const PhaseFiles& phase : run.phases) {
+    auto epochs = json_of(phase.figures ? phase.figures->epochs : phase.epochs);
+    if (!phase.figures)
+      for (auto& epoch : epochs) epoch.erase("samples");  // which the CSV file does not have
+    phases.push_back({{"name", phase.name}, {"epochs", std::move(epochs)}});
+  }
   return dump_json({{"name", run.name},
                     {"live", json_of(live)},
                     {"phases", phases},
