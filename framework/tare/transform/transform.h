@@ -31,13 +31,13 @@ namespace tare {
 /// image scaled to the size below:
 /// - `stretch`: the image is scaled to height x width, whatever its aspect ratio.
 /// - `crop`: the image is scaled until it just covers height x width, and its middle is kept. One
-///   side has its size exactly, the other is rounded down; what is left over is halved, and the
-///   part at the top or the left rounded half to even. For a square that is torchvision's
+///   side has its size exactly, the other is rounded down; half of what is left over, rounded
+///   half to even, is cut off at the top or the left. For a square that is torchvision's
 ///   Resize(size) and CenterCrop(size).
 /// - `pad`: the image is scaled until it just fits into height x width, and lies in the middle of
-///   zeros (black, before a Normalise). One side has its size exactly, the other is rounded half to
-///   even, and at least 1, as is the margin at the top or the left: Pillow's ImageOps.pad(). In a
-///   target of int64 classes the margin is -100, which the losses ignore.
+///   zeros (black, before a Normalise). One side has its size exactly. The other (at least 1) and
+///   the margin at the top or the left are rounded half to even, as by Pillow's ImageOps.pad(). In
+///   a target of int64 classes the margin is -100, which the losses ignore.
 struct Resize {
   int64_t height = 0;  ///< >= 1
   int64_t width = 0;   ///< >= 1
