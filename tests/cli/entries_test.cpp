@@ -232,7 +232,7 @@ TEST(Entries, KeysOfASweepAreExplainedToo) {
 TEST(Entries, OfTextsTakeNoOptionsOfImages) {
   const auto kinds = cli::entry_kinds();
   const auto of = [&](const char* name) { return options_of(entry_of(kinds, "datasets", name)); };
-  for (const char* option : {"size", "transforms"}) {
+  for (const char* option : {"size", "fit", "transforms"}) {
     EXPECT_THAT(of("text_folder"), Not(Contains(option)));
     EXPECT_THAT(of("generated_texts"), Not(Contains(option)));
     EXPECT_THAT(of("image_folder"), Contains(option));

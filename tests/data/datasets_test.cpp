@@ -242,6 +242,43 @@ TEST_F(Datasets, SizeAndTransformsAreApplied) {
   EXPECT_EQ(drawn->sample_shape(), (std::vector<int64_t>{1, 40, 40}));
 }
 
+TEST_F(Datasets, TheFitIsInTheTransformsSoThatABundleHasIt) {
+  place(folder_ / "home/data/mnist10k", 60);
+  const auto steps = [](const DataOptions& options) {
+    return datasets::make(options).splits.train->transforms()->steps();
+  };
+  const Transform crop = Resize{.height = 28, .width = 28, .fit = "crop"};
+  EXPECT_EQ(steps({.size = 28, .fit = "crop", .download = false}), std::vector{crop})
+      << "whatever the size of the images";
+  const std::string pictures = (folder_ / "pictures").string();
+  (void)datasets::make_png_files("generated_digits", pictures, {.count = 20, .size = 28});
+  const Transform pad = Resize{.height = 20, .width = 20, .round = true, .fit = "pad"};
+  EXPECT_EQ(steps({.name = "image_folder", .size = 20, .fit = "pad", .folder = pictures}),
+            std::vector{pad})
+      << "once, by the reader";
+}
+
+TEST_F(Datasets, AFitWithoutASizeOrImagesIsRefused) {
+  const auto refusal = [](const DataOptions& options) -> std::string {
+    try {
+      datasets::check(options);
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "accepted";
+  };
+  EXPECT_THAT(refusal({.name = "image_folder", .fit = "crop", .folder = "pictures"}),
+              HasSubstr("fit needs the size to which images are brought"));
+  EXPECT_THAT(refusal({.name = "csv", .size = 8, .fit = "crop", .file = "a.csv", .target = "a"}),
+              HasSubstr("is not taken by the data set csv"));
+  EXPECT_THAT(refusal({.name = "csv", .fit = "crop", .file = "a.csv", .target = "a"}),
+              HasSubstr("fit is not taken by the data set csv"));
+  EXPECT_THAT(refusal({.name = "image_folder", .size = 8, .fit = "squash", .folder = "pictures"}),
+              HasSubstr("stretch"));
+  EXPECT_EQ(refusal({.name = "image_folder", .size = 8, .fit = "pad", .folder = "pictures"}),
+            "accepted");
+}
+
 TEST_F(Datasets, CountTakesOfEachClassItsShare) {
   (void)datasets::make_png_files("generated_digits", folder_ / "pictures",
                                  {.count = 200, .size = 12});

@@ -133,6 +133,32 @@ TEST(ImageFolder, SaysHowItResizedItsFiles) {
       << "whatever the size of the files";
 }
 
+TEST(ImageFolder, FitsPicturesOfSeveralShapes) {
+  const TempDir folder;
+  const std::vector<at::Tensor> pictures{at::randint(256, {1, 9, 5}).to(at::kByte),
+                                         at::randint(256, {1, 4, 11}).to(at::kByte)};
+  add(folder / "a/1.png", pictures[0]);
+  add(folder / "b/2.png", pictures[1]);
+  for (const std::string fit : {"stretch", "crop", "pad"})
+    for (const std::optional<int64_t> cache : {std::optional<int64_t>(), {0}, {1 << 20}}) {
+      const DatasetPtr data =
+          image_folder(folder.path(), {.height = 6, .width = 4, .fit = fit, .cache_bytes = cache});
+      for (const int64_t i : {0, 1, 1}) {
+        const std::vector<int64_t> index{i};
+        const at::Tensor& picture = pictures[static_cast<size_t>(i)];
+        EXPECT_TRUE(
+            at::equal(data->get({index}).input()[0], resize_image(picture, 6, 4, true, fit)))
+            << fit;
+        const at::Tensor again = data->transforms()->apply(picture.unsqueeze(0), {}, false);
+        EXPECT_TRUE(at::equal(again.mul(255).round().to(at::kByte), data->get({index}).input()))
+            << "what a bundle does to the file; " << fit;
+      }
+    }
+  EXPECT_THROW((void)image_folder(folder.path(), {.fit = "crop"}), ConfigError);
+  EXPECT_THROW((void)image_folder(folder.path(), {.height = 6, .width = 4, .fit = "squash"}),
+               ConfigError);
+}
+
 TEST(ImageFolder, WrongFoldersAreRefused) {
   const TempDir folder;
   EXPECT_THROW((void)image_folder(folder / "missing"), IoError);

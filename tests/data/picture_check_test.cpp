@@ -113,7 +113,8 @@ TEST(PictureCheck, WhatIsReadOrSkippedAllTheSameIsAWarning) {
                   "cat/3.txt: is skipped: it is a JPEG file without an extension of one",
                   "cat/deep: is skipped: only files directly in the folder of a class are read",
                   ".: has one class: a model that is trained on it always answers with that class",
-                  ".: has pictures of several sizes: the data set needs `size`"));
+                  ".: has pictures of several sizes: the data set needs `size`, to which `fit` "
+                  "stretches, crops or pads them"));
 }
 
 TEST(PictureCheck, OtherChannelsAndEqualFilesAreWarnings) {

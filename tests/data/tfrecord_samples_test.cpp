@@ -100,6 +100,9 @@ TEST_F(TfSamples, SplitsOfTheirOwnHaveTheSameClasses) {
   ASSERT_NE(named.splits.train->transforms(), nullptr);
   EXPECT_EQ(named.splits.train->transforms()->steps().front(),
             Transform(Resize{.height = 8, .width = 8, .round = true}));
+  options.fit = "crop";
+  EXPECT_EQ(datasets::make(options).splits.train->transforms()->steps(),
+            std::vector{Transform(Resize{.height = 8, .width = 8, .round = true, .fit = "crop"})});
   EXPECT_EQ(named.identity.samples, 53);
   options.test_files = {path("valid")};
   try {

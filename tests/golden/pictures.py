@@ -5,16 +5,19 @@
 
 NAME.EXT is a picture file; NAME.EXT.ppm has its pixels as RGB, and NAME.EXT.pgm, of some, as grey, by convert().
 source.ppm and source.pgm are a picture, and source_WxH.ppm and .pgm what Image.resize((W, H), BILINEAR) makes of them.
+source_pad_WxH.ppm is what ImageOps.pad() makes of it, and source_crop_WxH.ppm what torchvision's Resize and CenterCrop
+do, which are Image.resize() and Image.crop() for a PIL image; for a square that is their computation of sizes.
 Written with Pillow 13.0.0 and its libjpeg-turbo 3.2.0 and libwebp 1.6.0.
 """
 import math
 import pathlib
 import sys
 
-from PIL import Image
+from PIL import Image, ImageOps
 
 WIDTH, HEIGHT = 37, 29
 SIZES = [(5, 7), (37, 10), (16, 29), (36, 28), (50, 41), (1, 1)]
+FITTED = [(16, 16), (9, 31), (40, 12), (50, 50), (1, 1), (60, 2)]
 ALSO_AS_GREY = ("rgb.png", "sampled.jpg", "lossless.webp", "cmyk.jpg")
 
 
@@ -55,11 +58,26 @@ def main(folder):
         for width, height in SIZES:
             resized = picture.resize((width, height), Image.Resampling.BILINEAR)
             resized.save(folder / f"source_{width}x{height}.{ending}")
+    for width, height in FITTED:
+        padded = ImageOps.pad(colour, (width, height), method=Image.Resampling.BILINEAR, color=(0, 0, 0))
+        padded.save(folder / f"source_pad_{width}x{height}.ppm")
+        cropped(colour, width, height).save(folder / f"source_crop_{width}x{height}.ppm")
     transparent = colour.copy()
     transparent.putalpha(grey)
     transparent.save(folder / "transparent.webp", lossless=True, exact=True)
     frames = [colour, colour.transpose(Image.Transpose.FLIP_LEFT_RIGHT)]
     frames[0].save(folder / "animation.webp", save_all=True, append_images=frames[1:], quality=50)
+
+
+def cropped(picture, width, height):
+    """Scales until the picture just covers the size, and cuts out the middle."""
+    if height * picture.width > width * picture.height:
+        scaled = (int(height * picture.width / picture.height), height)
+    else:
+        scaled = (width, int(width * picture.height / picture.width))
+    left, top = (int(round((whole - part) / 2.0)) for whole, part in zip(scaled, (width, height)))
+    resized = picture.resize(scaled, Image.Resampling.BILINEAR)
+    return resized.crop((left, top, left + width, top + height))
 
 
 def orientation(value):

@@ -145,6 +145,22 @@ TEST(Predictor, ResizesAsTheTareThatWroteTheBundle) {
                         resizing.predict(resize_image(picture, 4, 4, false).unsqueeze(0))));
 }
 
+TEST(Predictor, FitsPicturesAsTheTrainingDid) {
+  const Fixture f;
+  const at::Tensor picture = at::randint(256, {1, 13, 7}).to(at::kByte);
+  for (const std::string fit : {"", "stretch", "crop", "pad"}) {
+    make_earlier(f, "- resize: {height: 4, width: 4, round: true, antialias: true" +
+                        (fit.empty() ? "" : ", fit: " + fit) + "}\n");
+    Predictor predictor(f.dir / "earlier");
+    const at::Tensor fitted = resize_image(picture, 4, 4, true, fit.empty() ? "stretch" : fit);
+    EXPECT_TRUE(
+        at::equal(predictor.predict_picture(picture), predictor.predict(fitted.unsqueeze(0))))
+        << fit;
+  }
+  make_earlier(f, "- resize: {height: 4, width: 4, fit: squash}\n");
+  EXPECT_THROW(Predictor(f.dir / "earlier"), FormatError);
+}
+
 TEST(Predictor, NamesAClassByItsIndexWhereThereAreNoLabels) {
   BundleManifest manifest = small_manifest(small_model());
   manifest.labels.clear();

@@ -112,6 +112,7 @@ class EveryKey : public ::testing::Test {
   void SetUp() override {
     const fs::path other = folder_ / "other";
     write_image_folder(other / "pictures", 50);
+    write_image_folder(other / "narrow", 50, 10);
     write_image_list(other / "listed/list.csv", 50);
     write_cifar(other / "cifar", 30);
     write_idx_pair(other, "t10k", 50);
@@ -280,6 +281,8 @@ KeyRows EveryKey::rows() const {
       {"valid_every@unsplit", {"valid_every=1", {"data.valid=0"}}},
       {"data.name", {"data.name=digits"}},
       {"data.size", {"data.size=16"}},
+      {"data.fit",
+       {"data.fit=crop", {"data={name: image_folder, folder: " + other + "/narrow, size: 12}"}}},
       {"data.count", {"data.count=120"}},
       {"data.style@generated_digits", {"data.style=written"}},
       {"data.seed", {"data.seed=3"}},
@@ -629,6 +632,8 @@ KeyRows EveryKey::option_rows() const {
        transform("resize", "height: 10, width: 10", "height: 10, width: 10, round: true")},
       {"transforms.resize.antialias",
        transform("resize", "height: 10, width: 10", "height: 10, width: 10, antialias: false")},
+      {"transforms.resize.fit",
+       transform("resize", "height: 10, width: 8", "height: 10, width: 8, fit: crop")},
       {"transforms.shift.pixels", transform("shift", "", "pixels: 1")},
       {"transforms.shift.padding", transform("shift", "", "padding: edge")},
       {"metrics.accuracy.threshold", threshold("accuracy")},

@@ -17,13 +17,14 @@
 
 namespace tare::testing {
 
-/// Writes `count` pictures of 16 x 16 pixels into a subfolder for each of ten digits.
-inline void write_image_folder(const std::filesystem::path& folder, int64_t count) {
+/// Writes `count` pictures of 16 x `width` pixels into a subfolder for each of ten digits.
+inline void write_image_folder(const std::filesystem::path& folder, int64_t count,
+                               int64_t width = 16) {
   const DigitImages digits = generate_digits({.count = count, .size = 16});
   for (int64_t i = 0; i < count; ++i) {
     const auto label = std::to_string(digits.labels[i].item<int64_t>());
     io::make_directories(folder / label);
-    write_png(folder / label / (std::to_string(i) + ".png"), digits.images[i]);
+    write_png(folder / label / (std::to_string(i) + ".png"), digits.images[i].narrow(2, 0, width));
   }
 }
 

@@ -225,6 +225,21 @@ INSTANTIATE_TEST_SUITE_P(All, Resized,
                          ::testing::Values("5x7", "37x10", "16x29", "36x28", "50x41", "1x1"),
                          named);
 
+class FittedPicture : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(FittedPicture, EqualsPillow) {
+  const at::Tensor source = pixels_of("source.ppm");
+  for (const std::string fit : {"crop", "pad"}) {
+    const at::Tensor want = pixels_of("source_" + fit + "_" + GetParam() + ".ppm");
+    EXPECT_TRUE(at::equal(resize_image(source, want.size(1), want.size(2), true, fit), want))
+        << fit;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, FittedPicture,
+                         ::testing::Values("16x16", "9x31", "40x12", "50x50", "1x1", "60x2"),
+                         named);
+
 TEST(Resized, WithoutAntialiasingIsThatOfEarlierBundles) {
   const at::Tensor source = pixels_of("source.ppm");
   const at::Tensor smooth = resize_image(source, 7, 5), plain = resize_image(source, 7, 5, false);

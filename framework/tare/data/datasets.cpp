@@ -35,7 +35,7 @@ Kind kind_of(const std::string& name) {
 /// Returns what the kind takes; lists of options and their check have it from here.
 std::vector<std::string> taken_by(const Kind& kind) {
   std::vector<std::string> taken = kind.fields;
-  if (kind.images) taken.emplace_back("size");
+  if (kind.images) taken.insert(taken.end(), {"size", "fit"});
   for (const char* of_all :
        {"count", "seed", "train", "valid", "test", "folds", "fold", "stratify"})
     taken.emplace_back(of_all);
@@ -75,6 +75,12 @@ void check_fields(const Kind& kind, const DataOptions& given) {
                         "omit it" + takers_of(field), value_text(given, field));
 }
 
+void check_fit(const DataOptions& given) {
+  if (given.size == 0 && given.fit != DataOptions{}.fit)
+    throw ConfigError("data.make", "fit", "needs the size to which images are brought",
+                      "omit it, or give a size, such as 224", given.fit);
+}
+
 void check_folds(const DataOptions& given) {
   const auto refuse = [](const char* field, const std::string& problem, const std::string& allowed,
                          const std::string& got) {
@@ -111,7 +117,17 @@ DatasetPtr first(const DatasetPtr& data, int64_t count, bool stratify) {
   return subset(data, std::move(indices));
 }
 
-// Transforms of the options, behind a change of size where the images have another one.
+// Whether the reader has resized the images by `fit`, so that a bundle has it.
+bool has_fitted(const Dataset& data, const std::string& fit) {
+  const Transforms* transforms = data.transforms();
+  return transforms && std::ranges::any_of(transforms->steps(), [&](const Transform& step) {
+           const auto* resize = std::get_if<Resize>(&step);
+           return resize && resize->fit == fit;
+         });
+}
+
+// Transforms of the options, behind a change of size where the images have another one. A `fit` is
+// a step even where they have the size, so that a prediction brings other images to it likewise.
 DatasetPtr finished(const DatasetPtr& data, const DataOptions& o) {
   const std::vector<int64_t> shape = data->sample_shape();
   std::vector<Transform> steps;
@@ -122,8 +138,9 @@ DatasetPtr finished(const DatasetPtr& data, const DataOptions& o) {
         allowed, std::to_string(got));
   };
   if (o.size > 0 && shape.size() != 3) refuse("size", "0", static_cast<size_t>(o.size));
-  if (o.size > 0 && (shape.at(1) != o.size || shape.at(2) != o.size))
-    steps.emplace_back(Resize{o.size, o.size});
+  const bool other_size = o.size > 0 && (shape.at(1) != o.size || shape.at(2) != o.size);
+  if (other_size || (o.fit != DataOptions{}.fit && !has_fitted(*data, o.fit)))
+    steps.emplace_back(Resize{.height = o.size, .width = o.size, .fit = o.fit});
   steps.insert(steps.end(), o.transforms.steps().begin(), o.transforms.steps().end());
   if (shape.size() != 3 && !steps.empty()) refuse("transforms", "an empty list", steps.size());
   if (shape.size() != 3) return data;  // rows of numbers
@@ -247,6 +264,7 @@ std::vector<std::string> fields_of(const std::string& name) { return taken_by(ki
 void check(const DataOptions& options) {
   config::validate(options, "data.make");
   check_fields(kind_of(options.name), options);
+  check_fit(options);
   check_folds(options);
   try {
     if (options.collate) (void)collates::registry().make(*options.collate);

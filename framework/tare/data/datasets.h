@@ -21,6 +21,7 @@ namespace tare {
 struct DataOptions {
   std::string name = "digits";  ///< see datasets::names()
   int64_t size = 0;             ///< resize to this height and width; 0: the data's own
+  std::string fit = "stretch";  ///< how, with a `size`: stretch | crop | pad, see Resize
   /// Samples of generated_digits, 0: 10,000, and of generated_texts, 0: 4,000; others: the first,
   /// 0: all.
   int64_t count = 0;
@@ -76,6 +77,7 @@ void from_node(const config::Node& node, CacheBytes& value);
 void visit_fields(auto& visit, DataOptions& o) {
   visit("name", o.name);
   visit("size", o.size, config::between(0, 16384));
+  visit("fit", o.fit, config::one_of({"stretch", "crop", "pad"}));
   visit("count", o.count, config::at_least(0));
   visit("style", o.style);
   visit("seed", o.seed, config::at_least(0));
@@ -144,7 +146,7 @@ inline constexpr const char* kOffline = "TARE_OFFLINE";
 /// Whether find_digits() has tried to download in this process, and got nothing. Thread-safe.
 [[nodiscard]] bool download_has_failed();
 
-/// Holds a data set as it was read, before `size`, `count`, `transforms` and the split.
+/// Holds a data set as it was read, before `size`, `fit`, `count`, `transforms` and the split.
 struct Found {
   std::string description{};   ///< one line: what, how many, from where
   DatasetPtr data{};           ///< the samples; splits are cut from them
@@ -165,7 +167,8 @@ struct Kind {
   /// Reads or generates the data set; `network` is whether it may download. Throws ConfigError,
   /// IoError, FormatError.
   std::function<Found(const DataOptions& options, bool network)> make{};
-  /// The samples may be images, which `size` and `transforms` change; false: both are refused.
+  /// The samples may be images, which `size`, `fit` and `transforms` change; false: these are
+  /// refused.
   bool images = true;
 };
 

@@ -44,7 +44,7 @@ int64_t decode_sample(const ImageFiles& files, int64_t sample, uint8_t* out) {
                           " pixels are not the " + std::to_string(width) + " x " +
                           std::to_string(height) +
                           " of the first file: give a size to resize to (data.size in a recipe)");
-  write_resized(picture, height, width, out);
+  write_resized(picture, height, width, files.fit, out);
   return picture.stored_channels;
 }
 

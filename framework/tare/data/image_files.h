@@ -25,6 +25,7 @@ struct ImageFiles {
   std::vector<std::filesystem::path> files{};  ///< in the order of the samples
   std::vector<int64_t> shape{};                ///< of a sample: [channels, height, width]
   bool resizes = false;            ///< files of another size are resized, else they are refused
+  std::string fit = "stretch";     ///< how they are resized, see Resize
   bool warns_of_channels = false;  ///< a file with other channels than the first is a warning
 };
 

@@ -99,8 +99,11 @@ Found folder(const DataOptions& o, bool) {
   if (o.folder.empty())
     throw ConfigError("data.make", "folder", "is needed by the data set image_folder",
                       "a folder of PNG, JPEG or WebP images, one subfolder a class", "");
-  const ImageFolderOptions options{
-      .channels = o.channels, .height = o.size, .width = o.size, .cache_bytes = o.cache};
+  const ImageFolderOptions options{.channels = o.channels,
+                                   .height = o.size,
+                                   .width = o.size,
+                                   .fit = o.fit,
+                                   .cache_bytes = o.cache};
   Found found;
   if (has_image_splits(o.folder)) {
     Splits splits = image_folder_splits(o.folder, options);

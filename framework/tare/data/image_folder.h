@@ -14,10 +14,11 @@ namespace tare {
 /// ones are skipped, but a link to nothing is an IoError. labels() are the folder names. A folder
 /// without subfolders gives the pictures in it, without targets and labels: data to predict on.
 /// sample_name() is the path of the file below `folder`. transforms() has the Resize of a given
-/// size. Pictures are resized as by resize_image(), with antialiasing. The samples do not depend on
-/// what is kept in memory. Throws IoError; FormatError, naming the file, at once or, where pictures
-/// are decoded later, by get(); ConfigError for a folder without pictures, a class without images,
-/// a folder of splits (see image_folder_splits()), or a negative option.
+/// size. Pictures are resized as by resize_image(), with antialiasing, and by the `fit` of the
+/// options where their aspect ratio is another one. The samples do not depend on what is kept in
+/// memory. Throws IoError; FormatError, naming the file, at once or, where pictures are decoded
+/// later, by get(); ConfigError for a folder without pictures, a class without images, a folder of
+/// splits (see image_folder_splits()), or options that check() refuses.
 [[nodiscard]] DatasetPtr image_folder(const std::filesystem::path& folder,
                                       const ImageFolderOptions& options = {});
 

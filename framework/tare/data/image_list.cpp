@@ -147,9 +147,12 @@ Found list(const DataOptions& o, bool) {
   for (const ImagePart& part : parts)
     for (const auto& file : part.listing.files)
       files.push_back(folder.empty() ? file : file.lexically_relative(folder));
-  Splits splits = read_image_splits(
-      folder, std::move(parts),
-      {.channels = o.channels, .height = o.size, .width = o.size, .cache_bytes = o.cache});
+  Splits splits = read_image_splits(folder, std::move(parts),
+                                    {.channels = o.channels,
+                                     .height = o.size,
+                                     .width = o.size,
+                                     .fit = o.fit,
+                                     .cache_bytes = o.cache});
   if (splits.test && o.test != DataOptions{}.test)
     throw ConfigError("data.make", "test", "has no part in a list that has the split test",
                       "omit it", config::number_text(o.test));

@@ -33,6 +33,11 @@ std::vector<int64_t> shape_of(const fs::path& first, const ImageFolderOptions& o
   return {picture.channels, picture.height, picture.width};
 }
 
+/// Returns what decode_sample() does to a picture, where the options give a size.
+Resize resize_of(const ImageFolderOptions& o) {
+  return {.height = o.height, .width = o.width, .round = true, .fit = o.fit};
+}
+
 /// Decodes all files into one tensor.
 at::Tensor read_all(const ImageFiles& files) {
   std::vector<int64_t> shape = files.shape;
@@ -54,6 +59,11 @@ void check(const ImageFolderOptions& o) {
     throw ConfigError("data.image_folder", "height and width must both be 0 or both > 0");
   if (o.limit_bytes < 0 || o.cache_bytes.value_or(0) < 0)
     throw ConfigError("data.image_folder", "cache_bytes and limit_bytes must be >= 0");
+  if (o.fit == ImageFolderOptions{}.fit) return;
+  if (o.height == 0)
+    throw ConfigError("data.image_folder", "fit", "needs the height and width of the samples",
+                      "both > 0, or no fit", o.fit);
+  config::validate(resize_of(o), "data.image_folder");
 }
 
 std::vector<DatasetPtr> read_image_parts(const fs::path& folder, std::vector<ImagePart> parts,
@@ -69,8 +79,7 @@ std::vector<DatasetPtr> read_image_parts(const fs::path& folder, std::vector<Ima
                       ": each is decoded whenever it is needed; cache (data.cache in a recipe) "
                       "says how many bytes are kept");
   Transforms read_with;
-  if (o.height > 0)
-    read_with = Transforms{Resize{.height = o.height, .width = o.width, .round = true}};
+  if (o.height > 0) read_with = Transforms{resize_of(o)};
   std::vector<DatasetPtr> sets;
   for (ImagePart& part : parts) {
     const auto names = std::make_shared<const std::vector<std::string>>(part.listing.names(folder));
@@ -80,6 +89,7 @@ std::vector<DatasetPtr> read_image_parts(const fs::path& folder, std::vector<Ima
                      .files = std::move(part.listing.files),
                      .shape = shape,
                      .resizes = o.height > 0,
+                     .fit = o.fit,
                      .warns_of_channels = o.channels == 0};
     if (fits && !o.cache_bytes) {
       const Batch all(read_all(files), targets);

@@ -17,13 +17,15 @@ namespace tare {
 struct ImageFolderOptions {
   int64_t channels = 0;           ///< 1 grey, 3 RGB, 0: those of the first file
   int64_t height = 0, width = 0;  ///< resize to this; 0: all files must have the same size
+  std::string fit = "stretch";    ///< how: stretch | crop | pad, see Resize; needs height and width
   /// Bytes of decoded samples that are kept, once they have been asked for; 0: none; unset: all
   /// pictures are read at once, where they take at most `limit_bytes`, and none is kept otherwise.
   std::optional<int64_t> cache_bytes{};
   int64_t limit_bytes = int64_t{8} << 30;  ///< see cache_bytes
 };
 
-/// Throws ConfigError for a negative option, and for a height without a width.
+/// Throws ConfigError for a negative option, for a height without a width, and for a `fit` that is
+/// not known or has no size.
 void check(const ImageFolderOptions& options);
 
 /// Holds the files of a split, or of a whole data set.

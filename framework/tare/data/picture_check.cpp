@@ -183,7 +183,10 @@ class Checker {
   void check_sizes_and_channels() {
     result_.height = range_of(heights_);
     result_.width = range_of(widths_);
-    if (other_sizes_ > 1) warn(folder_, "has pictures of several sizes: the data set needs `size`");
+    if (other_sizes_ > 1)
+      warn(folder_,
+           "has pictures of several sizes: the data set needs `size`, to which `fit` stretches, "
+           "crops or pads them");
     if (first_of_kind_.size() < 2) return;
     const auto& [path, kind] = first_of_kind_[1];
     result_.warnings.push_back(

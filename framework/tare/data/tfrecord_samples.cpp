@@ -57,7 +57,7 @@ at::Tensor picture(const std::string& bytes, const TfSampleOptions& options, See
   if (options.size == 0 || (image.size(1) == options.size && image.size(2) == options.size))
     return image;
   seen.resized = true;
-  return resize_image(image, options.size, options.size);
+  return resize_image(image, options.size, options.size, true, options.fit);
 }
 
 at::Tensor raw(const std::string& bytes, const TfSampleOptions& options) {
@@ -189,7 +189,8 @@ std::vector<DatasetPtr> tfrecord_samples(const std::vector<std::vector<fs::path>
   const auto names = names_of(read_parts);
   Transforms read_with;
   if (seen.resized)
-    read_with = Transforms{Resize{.height = options.size, .width = options.size, .round = true}};
+    read_with = Transforms{
+        Resize{.height = options.size, .width = options.size, .round = true, .fit = options.fit}};
   std::vector<DatasetPtr> sets;
   for (const Batch& part : read_parts)
     sets.push_back(part.input().defined() ? std::make_shared<TensorDataset>(
@@ -209,6 +210,7 @@ TfSampleOptions samples_of(const DataOptions& o) {
           .shape = o.shape,
           .channels = o.channels,
           .size = o.size,
+          .fit = o.fit,
           .parallel_reads = o.num_parallel_reads};
 }
 

@@ -17,7 +17,8 @@ struct TfSampleOptions {
   std::vector<int64_t> shape{};  ///< of a sample; empty: of the first one, numbers in one row
   int64_t channels = 0;          ///< of PNG files: 1 grey, 3 RGB, 0: those of the first one
   int64_t size = 0;  ///< height and width that PNG files are resized to; 0: all must have one size
-  int64_t parallel_reads = 1;  ///< files that are read at a time, >= 1
+  std::string fit = "stretch";  ///< how they are resized: stretch | crop | pad, see Resize
+  int64_t parallel_reads = 1;   ///< files that are read at a time, >= 1
 };
 
 /// Returns the files at the paths: a file is itself, and a folder the files in it whose names have

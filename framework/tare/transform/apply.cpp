@@ -67,6 +67,10 @@ void turn_plane(const T* in, float* out, int64_t height, int64_t width, Turn tur
 template <class T>
 void resize_row(const T* in, std::vector<float>& out, const Axis& columns) {
   for (size_t x = 0; x < out.size(); ++x) {
+    if (columns.low[x] < 0) {
+      out[x] = 0;
+      continue;
+    }
     const float w = columns.weight[x];
     out[x] = (1 - w) * static_cast<float>(in[columns.low[x]]) +
              w * static_cast<float>(in[columns.high[x]]);
@@ -82,6 +86,10 @@ void resize_plane(const T* in, float* out, const Axis& rows, const Axis& columns
   int64_t held = -1;  // the row in `lower`
   for (size_t y = 0; y < rows.low.size(); ++y, out += width) {
     const int64_t low = rows.low[y], high = rows.high[y];
+    if (low < 0) {
+      std::fill(out, out + width, scaling(0));
+      continue;
+    }
     if (y == 0 || low != rows.low[y - 1]) {
       if (low == held)
         std::swap(upper, lower);
@@ -99,12 +107,13 @@ void resize_plane(const T* in, float* out, const Axis& rows, const Axis& columns
 class Resizer {
  public:
   Resizer(const Resize& resize, int64_t height, int64_t width) : round_(resize.round) {
+    const auto [down, across] = sides_of(resize.fit, height, width, resize.height, resize.width);
     if (resize.antialias) {
-      filters_.emplace_back(height, resize.height);
-      filters_.emplace_back(width, resize.width);
+      filters_.emplace_back(down);
+      filters_.emplace_back(across);
     } else {
-      axes_.emplace_back(height, resize.height);
-      axes_.emplace_back(width, resize.width);
+      axes_.emplace_back(down);
+      axes_.emplace_back(across);
     }
   }
   template <class T>

@@ -146,10 +146,11 @@ void write_png(const std::filesystem::path& path, const at::Tensor& image) {
   io::write_atomically(path, encode_png(image));
 }
 
-at::Tensor resize_image(const at::Tensor& image, int64_t height, int64_t width, bool antialias) {
+at::Tensor resize_image(const at::Tensor& image, int64_t height, int64_t width, bool antialias,
+                        const std::string& fit) {
   check_image("transform.resize_image", image);
   const Transforms resize{
-      Resize{.height = height, .width = width, .round = true, .antialias = antialias}};
+      Resize{.height = height, .width = width, .round = true, .antialias = antialias, .fit = fit}};
   const at::Tensor scaled = resize.apply(image.contiguous().unsqueeze(0), {}, false);
   at::Tensor result = at::empty({image.size(0), height, width}, at::kByte);
   const float* in = scaled.const_data_ptr<float>();

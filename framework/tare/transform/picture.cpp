@@ -104,13 +104,15 @@ void write_planes(const Picture& picture, uint8_t* out) {
     for (int64_t i = 0; i < pixels; ++i) *out++ = in[i * channels + c];
 }
 
-void write_resized(const Picture& picture, int64_t height, int64_t width, uint8_t* out) {
+void write_resized(const Picture& picture, int64_t height, int64_t width, const std::string& fit,
+                   uint8_t* out) {
   if (picture.height == height && picture.width == width) return write_planes(picture, out);
   const int64_t pixels = picture.height * picture.width;
   const auto planes =
       std::make_unique_for_overwrite<uint8_t[]>(static_cast<size_t>(picture.channels * pixels));
   write_planes(picture, planes.get());
-  const Filter down(picture.height, height), across(picture.width, width);
+  const Sides sides = sides_of(fit, picture.height, picture.width, height, width);
+  const Filter down(sides.down), across(sides.across);
   for (int64_t c = 0; c < picture.channels; ++c)
     resample_bytes(planes.get() + c * pixels, out + c * height * width, down, across);
 }

@@ -48,7 +48,8 @@ void check_pixels(const char* where, const std::string& name, int64_t height, in
 /// Writes the picture as planes [channels, height, width] to `out`.
 void write_planes(const Picture& picture, uint8_t* out);
 /// Writes the picture as planes [channels, height, width] of this size to `out`, resized as by
-/// resize_image() where it has another one.
-void write_resized(const Picture& picture, int64_t height, int64_t width, uint8_t* out);
+/// resize_image() where it has another one. `fit`: see Resize.
+void write_resized(const Picture& picture, int64_t height, int64_t width, const std::string& fit,
+                   uint8_t* out);
 
 }  // namespace tare

@@ -78,17 +78,43 @@ void resize(const In* in, typename Arithmetic::Value* out, const Filter& down,
 
 }  // namespace
 
-Filter::Filter(int64_t in, int64_t out) : in_(in), out_(out) {
-  const double scale = static_cast<double>(in) / static_cast<double>(out);
+Sides sides_of(const std::string& fit, int64_t height, int64_t width, int64_t to_height,
+               int64_t to_width) {
+  Sides sides{.down = {.in = height, .scaled = to_height, .out = to_height},
+              .across = {.in = width, .scaled = to_width, .out = to_width}};
+  if (fit == "stretch") return sides;
+  const bool crop = fit == "crop";
+  // One side has the size that is asked for, and the other follows from it.
+  const bool by_height = (to_height * width > to_width * height) == crop;
+  const Side& exact = by_height ? sides.down : sides.across;
+  Side& other = by_height ? sides.across : sides.down;
+  if (crop)
+    other.scaled = other.in * exact.out / exact.in;
+  else
+    other.scaled = std::max<int64_t>(
+        1, std::llrint(static_cast<double>(other.in) / static_cast<double>(exact.in) *
+                       static_cast<double>(exact.out)));
+  other.begin = std::llrint(static_cast<double>(other.scaled - other.out) / 2);
+  return sides;
+}
+
+Filter::Filter(const Side& side) : in_(side.in), out_(side.out) {
+  const double scale = static_cast<double>(side.in) / static_cast<double>(side.scaled);
   const double support = std::max(scale, 1.0), narrowing = 1 / support;
   stride_ = 2 * static_cast<int64_t>(std::ceil(support)) + 1;
-  weights_.resize(static_cast<size_t>(out * stride_));
+  weights_.resize(static_cast<size_t>(out_ * stride_));
   whole_.resize(weights_.size());
   std::vector<double> weights;
-  for (int64_t pixel = 0; pixel < out; ++pixel) {
-    const double centre = (static_cast<double>(pixel) + 0.5) * scale;
+  for (int64_t pixel = 0; pixel < out_; ++pixel) {
+    const int64_t place = side.place(pixel);
+    if (place < 0) {
+      first_.push_back(0);
+      count_.push_back(0);
+      continue;
+    }
+    const double centre = (static_cast<double>(place) + 0.5) * scale;
     const auto first = std::max<int64_t>(static_cast<int64_t>(centre - support + 0.5), 0);
-    const auto end = std::min(static_cast<int64_t>(centre + support + 0.5), in);
+    const auto end = std::min(static_cast<int64_t>(centre + support + 0.5), in_);
     weights.clear();
     double sum = 0;
     for (int64_t i = first; i < end; ++i) {

@@ -8,15 +8,41 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace tare {
 
+/// Says how a side is resized: its pixels are scaled to another number of them, of which the result
+/// is a part, or all and padding around them.
+struct Side {
+  int64_t in = 1;      ///< pixels of the input
+  int64_t scaled = 1;  ///< pixels of the input when it has been scaled
+  int64_t out = 1;     ///< pixels of the result
+  int64_t begin = 0;   ///< the scaled pixel that is the result's first; < 0: so much padding
+  /// Returns the scaled pixel that is a pixel of the result; -1: that pixel is padding.
+  [[nodiscard]] int64_t place(int64_t pixel) const {
+    const int64_t at = begin + pixel;
+    return at >= 0 && at < scaled ? at : -1;
+  }
+};
+/// Describes both sides of a picture.
+struct Sides {
+  Side down{};    ///< the height
+  Side across{};  ///< the width
+};
+
+/// Returns how a picture of this size is brought to another one by `fit`, see Resize::fit.
+[[nodiscard]] Sides sides_of(const std::string& fit, int64_t height, int64_t width,
+                             int64_t to_height, int64_t to_width);
+
 /// Holds the input pixels of each pixel of a resized side, with their weights, which sum to one.
+/// Padding has no input pixels, and so becomes 0.
 class Filter {
  public:
   /// Describes the change of a side of `in` pixels to `out`, both >= 1.
-  Filter(int64_t in, int64_t out);
+  Filter(int64_t in, int64_t out) : Filter(Side{.in = in, .scaled = out, .out = out}) {}
+  explicit Filter(const Side& side);
   [[nodiscard]] int64_t in() const { return in_; }    ///< returns the pixels of the input's side
   [[nodiscard]] int64_t out() const { return out_; }  ///< returns the pixels of the output's side
   /// Returns the first input pixel of an output pixel, and how many there are.

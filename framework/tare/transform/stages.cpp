@@ -9,13 +9,14 @@
 
 namespace tare {
 
-Axis::Axis(int64_t in, int64_t out) {
-  const float scale = static_cast<float>(in) / static_cast<float>(out);
-  for (int64_t i = 0; i < out; ++i) {
-    const float at = std::max((static_cast<float>(i) + 0.5F) * scale - 0.5F, 0.0F);
-    low.push_back(std::min(static_cast<int64_t>(at), in - 1));
-    high.push_back(std::min(low.back() + 1, in - 1));
-    weight.push_back(at - static_cast<float>(low.back()));
+Axis::Axis(const Side& side) {
+  const float scale = static_cast<float>(side.in) / static_cast<float>(side.scaled);
+  for (int64_t i = 0; i < side.out; ++i) {
+    const int64_t place = side.place(i);
+    const float at = std::max((static_cast<float>(place) + 0.5F) * scale - 0.5F, 0.0F);
+    low.push_back(place < 0 ? -1 : std::min(static_cast<int64_t>(at), side.in - 1));
+    high.push_back(place < 0 ? -1 : std::min(low.back() + 1, side.in - 1));
+    weight.push_back(place < 0 ? 0 : at - static_cast<float>(low.back()));
   }
 }
 

@@ -62,10 +62,14 @@ void turn_plane(const T* in, T* out, Size size, Turn turn) {
 template <class T>
 void resize_plane(const T* in, T* out, Size size, const Axis& down, const Axis& across) {
   for (size_t y = 0; y < down.low.size(); ++y) {
-    const T* top = in + down.low[y] * size.width;
-    const T* bottom = in + down.high[y] * size.width;
+    const T* top = in + std::max<int64_t>(down.low[y], 0) * size.width;
+    const T* bottom = in + std::max<int64_t>(down.high[y], 0) * size.width;
     for (size_t x = 0; x < across.low.size(); ++x) {
       const int64_t left = across.low[x], right = across.high[x];
+      if (down.low[y] < 0 || left < 0) {
+        *out++ = outside<T>();
+        continue;
+      }
       if constexpr (std::is_floating_point_v<T>) {
         const float w = across.weight[x], above = top[left] + w * (top[right] - top[left]),
                     below = bottom[left] + w * (bottom[right] - bottom[left]);
@@ -81,13 +85,15 @@ void resize_plane(const T* in, T* out, Size size, const Axis& down, const Axis& 
 /// them alone.
 template <class T>
 std::function<void(const T* in, T* out)> resizer_of(const Resize& resize, Size size) {
+  const Sides sides = sides_of(resize.fit, size.height, size.width, resize.height, resize.width);
   if constexpr (std::is_same_v<T, float>) {
     if (resize.antialias)
-      return [down = Filter(size.height, resize.height), across = Filter(size.width, resize.width)](
+      return [down = Filter(sides.down), across = Filter(sides.across)](
                  const float* in, float* out) { resample(in, out, down, across); };
   }
-  return [size, down = Axis(size.height, resize.height), across = Axis(size.width, resize.width)](
-             const T* in, T* out) { resize_plane(in, out, size, down, across); };
+  return [size, down = Axis(sides.down), across = Axis(sides.across)](const T* in, T* out) {
+    resize_plane(in, out, size, down, across);
+  };
 }
 
 bool acts(const Stage& stage) {

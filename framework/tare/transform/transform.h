@@ -26,6 +26,18 @@ namespace tare {
 /// Resizes bilinearly. With `antialias` each pixel is a mean of all that it covers, as by Pillow's
 /// Image.resize(..., BILINEAR): to within 1/255, and exactly with `round` for uint8 images.
 /// Without, it is a mean of the nearest four, as by torch's interpolate(..., align_corners=False).
+///
+/// `fit` says what becomes of an image of another aspect ratio; the pixels are those of the whole
+/// image scaled to the size below:
+/// - `stretch`: the image is scaled to height x width, whatever its aspect ratio.
+/// - `crop`: the image is scaled until it just covers height x width, and its middle is kept. One
+///   side has its size exactly, the other is rounded down; half of what is left over, rounded
+///   half to even, is cut off at the top or the left. For a square that is torchvision's
+///   Resize(size) and CenterCrop(size).
+/// - `pad`: the image is scaled until it just fits into height x width, and lies in the middle of
+///   zeros (black, before a Normalise). One side has its size exactly. The other (at least 1) and
+///   the margin at the top or the left are rounded half to even, as by Pillow's ImageOps.pad(). In
+///   a target of int64 classes the margin is -100, which the losses ignore.
 struct Resize {
   int64_t height = 0;  ///< >= 1
   int64_t width = 0;   ///< >= 1
@@ -33,6 +45,7 @@ struct Resize {
   /// it reads (image_folder) and keeps them as bytes.
   bool round = false;
   bool antialias = true;  ///< false: an image that shrinks loses fine lines, and shows patterns
+  std::string fit = "stretch";  ///< stretch | crop | pad, see above
   bool operator==(const Resize&) const = default;
 };
 /// Computes (value - mean) / std per channel; the statistics are those of images in [0, 1].
@@ -65,6 +78,7 @@ void visit_fields(auto& visit, Resize& r) {
   visit("width", r.width, config::between(1, 16384));
   visit("round", r.round);
   visit("antialias", r.antialias);
+  visit("fit", r.fit, config::one_of({"stretch", "crop", "pad"}));
 }
 void visit_fields(auto& visit, Normalise& n) {
   visit("mean", n.mean);
@@ -189,9 +203,9 @@ class Transforms {
                           c10::IntArrayRef images) const;
   /// Does to targets that are images what apply() with equal seeds does to the images: resize,
   /// flip, shift and affine, but no normalise. float32 targets are interpolated, and what moves in
-  /// is 0. int64 and uint8 targets are classes, so the nearest pixel is taken. What moves in is
-  /// -100 (which the losses ignore) or, for uint8, 0. Returns `targets` itself where nothing acts.
-  /// Thread-safe. Throws ShapeError for another dtype or layout.
+  /// or is padding is 0. int64 and uint8 targets are classes, so the nearest pixel is taken. What
+  /// moves in or is padding is -100 (which the losses ignore) or, for uint8, 0. Returns `targets`
+  /// itself where nothing acts. Thread-safe. Throws ShapeError for another dtype or layout.
   [[nodiscard]] at::Tensor apply_to_targets(const at::Tensor& targets,
                                             std::span<const uint64_t> sample_seeds,
                                             bool training) const;
