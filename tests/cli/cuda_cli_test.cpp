@@ -520,6 +520,15 @@ TEST_F(CardCli, CardsOfOtherSizesAndKindsAreAsPlanned) {
   }
 }
 
+TEST_F(CardCli, ARunWithoutAPlanSaysWhy) {
+  if (!is_stand_in()) GTEST_SKIP() << "only a card before Ampere has no plan for 16-bit attention";
+  const ScopedVariable card("STAND_IN_SM", std::string("75"));
+  const auto run = tare({"run", "card.yaml", "model={name: vit, width: 16, layers: 1, heads: 2}",
+                         "data.size=32", "precision=bf16", "phases=[{name: all}]"});
+  ASSERT_EQ(run.status, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("the memory cannot be predicted: attention of a 16-bit type"));
+}
+
 TEST_F(CardCli, TheLossesAreTheHosts) {
   if (!kernels_compute()) return;  // losses of kernels that do nothing are no numbers
   ASSERT_EQ(tare({"run", "card.yaml", "device=cpu", "name=host"}).status, 0);

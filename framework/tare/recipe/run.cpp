@@ -283,6 +283,8 @@ class Runner {
                    .schedules = phase.schedules,
                    .callbacks = callbacks(index)};
     const MemoryPlan* plan = plan_.of(index);
+    if (const std::string reason = plan_.why_unknown(index); !reason.empty())
+      print_.line("the memory cannot be predicted: " + reason);
     if (plan && plan->in_micro_batches) {  // where batches that do not fit whole start
       print_.micro_batches(*plan);
       fit.first_micro_batch = plan->largest_micro_batch;

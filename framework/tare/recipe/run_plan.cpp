@@ -21,6 +21,11 @@ const MemoryPlan* RunPlan::of(size_t phase) const {
   return &plan_.phases[phase];
 }
 
+std::string RunPlan::why_unknown(size_t phase) const {
+  const bool planned = phase < plan_.phases.size();
+  return planned && !plan_.phases[phase].known() ? plan_.phases[phase].reason : "";
+}
+
 std::optional<int64_t> RunPlan::peak_bytes(size_t phase) const {
   const MemoryPlan* plan = of(phase);
   if (!plan) return std::nullopt;

@@ -18,6 +18,8 @@ class RunPlan {
 
   /// Returns the plan of a phase; nullptr: the phase has none, or its plan is unknown.
   [[nodiscard]] const MemoryPlan* of(size_t phase) const;
+  /// Returns why a phase has no plan; empty: it has one, or none was asked for.
+  [[nodiscard]] std::string why_unknown(size_t phase) const;
   /// Predicts PhaseReport::peak_bytes; unset: unknown.
   [[nodiscard]] std::optional<int64_t> peak_bytes(size_t phase) const;
   /// Returns the blocks to recompute where the recipe has `given`.
