@@ -17,8 +17,8 @@ struct TensorBoardOptions {
   /// Steps between two that are written; 0: every step at first, and half as many after each 1,000.
   int64_t every = 0;
   bool histograms = false;  ///< also writes a histogram of each parameter after each epoch
-  /// Also writes a histogram of each gradient of each epoch's first batch, which waits for the
-  /// device.
+  /// Whether it writes a histogram of each gradient of each epoch's first batch, for which it waits
+  /// for the device.
   bool gradients = false;
   /// Pictures of each epoch's first batch to write, as the model gets them; 0: none.
   int64_t images = 0;
