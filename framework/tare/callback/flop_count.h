@@ -9,10 +9,10 @@ namespace tare {
 
 /// Holds numbers of floating-point operations by the type in which a device computes them.
 struct Flops {
-  int64_t fp32 = 0;
-  int64_t tf32 = 0;  ///< float32 on a card, with KernelOptions::tf32
-  int64_t fp16 = 0;
-  int64_t bf16 = 0;
+  int64_t fp32 = 0;    ///< in float32
+  int64_t tf32 = 0;    ///< of float32 on a card, with KernelOptions::tf32
+  int64_t fp16 = 0;    ///< in float16
+  int64_t bf16 = 0;    ///< in bfloat16
   int64_t others = 0;  ///< in any other type
 
   /// Returns the number of all.

@@ -12,10 +12,10 @@ namespace tare {
 /// matrices without a structure of zeros and with sums in float32; 0: it does not compute in the
 /// type, or the rate is not known.
 struct PeakRates {
-  double fp32 = 0;
-  double tf32 = 0;
-  double fp16 = 0;
-  double bf16 = 0;
+  double fp32 = 0;  ///< of float32
+  double tf32 = 0;  ///< of float32 in TF32
+  double fp16 = 0;  ///< of float16
+  double bf16 = 0;  ///< of bfloat16
 
   /// Returns the seconds that the operations take at these rates; unset where one of them is not
   /// known. A card without TF32 computes its operations as float32.
