@@ -20,7 +20,7 @@ class PinnedMemory : public ::testing::Test {
   }
   static DeviceBackend& backend() { return memory::backend(CudaTraits::device()); }
   [[nodiscard]] static int64_t held() { return backend().usage().pinned_bytes; }
-  /// By LibTorch's count, from which 2.11 does not take what is given back.
+  /// Returns LibTorch's count, which 2.11 does not lower by what is given back.
   [[nodiscard]] static int64_t active_bytes() {
     return at::getHostAllocator(at::kCUDA)->get_stats().active_bytes.current;
   }

@@ -1,4 +1,4 @@
-// What becomes of images of another aspect ratio, and of their masks: stretch, crop and pad.
+// Tests how stretch, crop and pad change images of another aspect ratio, and their masks.
 #include <ATen/ops/cat.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
@@ -24,8 +24,8 @@ struct Size {
 };
 
 /// The whole image is scaled to `scaled`, and the result begins at `top` and `left` of it. The
-/// numbers are those of torchvision's Resize and CenterCrop, and of Pillow's ImageOps.pad(), which
-/// refuses the images with a side that becomes 0; it is 1 here.
+/// numbers were computed by torchvision's Resize and CenterCrop, and by Pillow's ImageOps.pad().
+/// Pillow refuses the images with a side that becomes 0; the side is 1 here.
 struct Fitted {
   const char* fit;
   Size from, to, scaled;

@@ -19,7 +19,7 @@ struct ThroughputOptions {
   /// Adds the columns `tflops_per_s` and, where the peak is known, `mfu`; the operators of one
   /// batch of a fit are counted.
   bool flops = false;
-  /// What the device can do at most, in 1e12 operations by the second, in the precision of the
+  /// The most that the device can do, in 1e12 operations by the second, in the precision of the
   /// training; 0: the figure of a known card (peak_rates.h).
   double peak_tflops = 0;
 };

@@ -4,7 +4,6 @@
 // flash_api.cpp).
 #include "tare/trace/card_attention.h"
 
-#include <ATen/Context.h>
 #include <ATen/ceil_div.h>
 #include <ATen/ops/_scaled_dot_product_cudnn_attention.h>
 #include <ATen/ops/_scaled_dot_product_efficient_attention.h>
@@ -24,6 +23,7 @@
 #include "tare/memory/libtorch.h"
 #include "tare/trace/blocks.h"
 #include "tare/trace/card_workspace.h"
+#include "tare/trace/deterministic.h"
 #include "tare/trace/recording.h"
 
 namespace tare::plan {
@@ -159,12 +159,6 @@ Nine flash(const Tensor& query, const Tensor& key, const Tensor&, double dropout
   const Tensor unused = at::empty({}, state_options);
   if (dropout > 0) state = at::empty({2}, state_options);
   return {result, sums, Tensor(), Tensor(), query.size(2), key.size(2), state, unused, Tensor()};
-}
-
-/// Whether kernels have to repeat their bits; a warning is not enough.
-bool repeats_bits() {
-  const auto& context = at::globalContext();
-  return context.deterministicAlgorithms() && !context.deterministicAlgorithmsWarnOnly();
 }
 
 Three flash_backward(const Tensor& grad, const Tensor& query, const Tensor& key,

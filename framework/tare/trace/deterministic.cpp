@@ -47,9 +47,13 @@ bool adds_up_losses(std::string_view name, const torch::jit::Stack& arguments) {
 
 }  // namespace
 
-void require_deterministic(const c10::OperatorHandle& op, const torch::jit::Stack& arguments) {
+bool repeats_bits() {
   const at::Context& context = at::globalContext();
-  if (!context.deterministicAlgorithms() || context.deterministicAlgorithmsWarnOnly()) return;
+  return context.deterministicAlgorithms() && !context.deterministicAlgorithmsWarnOnly();
+}
+
+void require_deterministic(const c10::OperatorHandle& op, const torch::jit::Stack& arguments) {
+  if (!repeats_bits()) return;
   const std::string& name = op.operator_name().name;
   if (!for_card()) return;
   if (std::ranges::find(kWithout, name) == kWithout.end() && !adds_up_losses(name, arguments))

@@ -6,6 +6,9 @@
 
 namespace tare::plan {
 
+/// Whether kernels have to repeat their bits; that LibTorch only warns is not enough.
+[[nodiscard]] bool repeats_bits();
+
 /// Throws ConfigError in a recording for a card, where only kernels that repeat their bits are
 /// allowed (KernelOptions::deterministic), for an operator for which LibTorch has none.
 /// `arguments`: the operator's, at the end of the stack.

@@ -44,7 +44,7 @@ namespace tare {
 void write_png(const std::filesystem::path& path, const at::Tensor& image);
 
 /// Resizes uint8 [channels, height, width] as the transform Resize does and rounds to uint8. With
-/// `antialias` the pixels equal those of Pillow's Image.resize(..., BILINEAR). `fit`: see Resize.
+/// `antialias` the result equals that of Pillow's Image.resize(..., BILINEAR). `fit`: see Resize.
 /// Throws ShapeError, and ConfigError for another `fit`.
 [[nodiscard]] at::Tensor resize_image(const at::Tensor& image, int64_t height, int64_t width,
                                       bool antialias = true, const std::string& fit = "stretch");
