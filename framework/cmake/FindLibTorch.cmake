@@ -39,6 +39,11 @@ if(NOT _missing)
     set_target_properties(LibTorch::cpu PROPERTIES IMPORTED_LOCATION "${_lib}/libtorch_cpu.so")
     target_include_directories(LibTorch::cpu SYSTEM INTERFACE "${_include}" "${_include}/torch/csrc/api/include")
     target_link_libraries(LibTorch::cpu INTERFACE LibTorch::c10)
+    if(EXISTS "${_lib}/libgomp.so.1")  # of at::parallel_for, whose threads are those of LibTorch's operators
+      target_link_libraries(LibTorch::cpu INTERFACE "${_lib}/libgomp.so.1")
+    elseif(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+      target_link_libraries(LibTorch::cpu INTERFACE gomp)
+    endif()
     # How the wheel was built: its c10d headers depend on these.
     target_compile_definitions(LibTorch::cpu INTERFACE USE_C10D_GLOO USE_C10D_NCCL USE_DISTRIBUTED USE_RPC
                                                        USE_TENSORPIPE)

@@ -12,6 +12,11 @@ function(tare_compile_options target)
   if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
     target_compile_options(${target} PRIVATE "SHELL:-Xclang -fno-pch-timestamp")
   endif()
+  # at::parallel_for is a template, and without OpenMP a plain loop. The run-time library has to be LibTorch's, which is
+  # GCC's; the thread sanitizer does not know how that one waits.
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND NOT TARE_SANITIZE MATCHES "thread")
+    target_compile_options(${target} PRIVATE -fopenmp)
+  endif()
   if(TARE_SANITIZE)
     target_compile_options(${target} PRIVATE -fsanitize=${TARE_SANITIZE} -fno-omit-frame-pointer)
     target_link_options(${target} PUBLIC -fsanitize=${TARE_SANITIZE})
@@ -60,6 +65,12 @@ function(tare_library name)
     "$<BUILD_INTERFACE:${tare_SOURCE_DIR}/framework>" "$<BUILD_INTERFACE:${tare_SOURCE_DIR}>"
     "$<INSTALL_INTERFACE:include>")
   target_link_libraries(tare_${name} ${scope} ${library_DEPENDS} ${library_PUBLIC})
+endfunction()
+
+# tare_vectorised(FILE ...): compiles files whose time goes into loops over numbers for vector instructions. GCC 12
+# vectorises no loop of a file that has a precompiled header of LibTorch's headers.
+function(tare_vectorised)
+  set_source_files_properties(${ARGN} PROPERTIES SKIP_PRECOMPILE_HEADERS ON COMPILE_OPTIONS -O3)
 endfunction()
 
 # tare_entries(TARGET HEADER NAMESPACE NAME ...): compiles NAME.cpp for each name. Each defines

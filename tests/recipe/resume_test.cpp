@@ -206,6 +206,26 @@ TEST_F(ResumedRun, BeginsAgainInItsFolderWhereNoCheckpointCouldBeWritten) {
   EXPECT_EQ(run_recipe(recipe, {.resume = Resume::automatic}).folder, folder_ / "tiny-2");
 }
 
+TEST_F(ResumedRun, EvaluatesInTheMicroBatchesOfTheLastPhase) {
+  const auto recipe_in = [](const TempDir& folder) {
+    RecipeOptions recipe = resumable(folder);
+    recipe.learner.micro_batch.reset();
+    recipe.phases[0].micro_batch = MicroBatch{3};
+    recipe.data.train = 0.6;
+    recipe.data.valid = recipe.data.test = 0.2;
+    return recipe;
+  };
+  const RunReport straight = run_recipe(recipe_in(straight_folder_));
+  const RecipeOptions recipe = recipe_in(folder_);
+  const fs::path obstacle = folder_ / "tiny/tiny.tare.partial";
+  fs::create_directories(obstacle / "x");
+  EXPECT_THROW((void)run_recipe(recipe), IoError);
+  fs::remove_all(obstacle);
+  const RunReport resumed = run_recipe(recipe, {.resume = Resume::always});
+  ASSERT_TRUE(straight.test && resumed.test);
+  EXPECT_EQ(resumed.test->loss, straight.test->loss);
+}
+
 TEST_F(ResumedRun, ReportsMicroBatchesOfBeforeTheInterrupt) {
   RecipeOptions recipe = resumable(folder_);
   recipe.phases.resize(1);

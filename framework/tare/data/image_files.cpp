@@ -5,6 +5,7 @@
 #include <ATen/ops/from_blob.h>
 #include <c10/util/accumulate.h>
 
+#include <iterator>
 #include <span>
 #include <utility>
 
@@ -12,6 +13,7 @@
 #include "tare/base/log.h"
 #include "tare/data/gather.h"
 #include "tare/transform/picture.h"
+#include "tare/transform/planes.h"
 
 namespace tare {
 namespace {
@@ -75,16 +77,16 @@ StreamedImages::StreamedImages(ImageFiles files, int64_t cache_bytes, at::Tensor
 int64_t StreamedImages::size() const { return static_cast<int64_t>(source_->files.files.size()); }
 
 void StreamedImages::fill(const BatchRequest& request, uint8_t* out) const {
-  for (const int64_t index : request.indices) {
-    if (!source_->cache.read(index, out)) {
-      const int64_t stored = decode_sample(source_->files, index, out);
-      source_->cache.offer(index, out);
-      if (stored != source_->files.shape[0] && source_->files.warns_of_channels &&
-          !source_->warned.exchange(true))
-        warn_of_converted(source_->files, 0);
-    }
-    out += source_->sample_bytes;
-  }
+  each_sample(std::ssize(request.indices), [&](int64_t n) {
+    const int64_t index = request.indices[static_cast<size_t>(n)];
+    uint8_t* const sample = out + n * source_->sample_bytes;
+    if (source_->cache.read(index, sample)) return;
+    const int64_t stored = decode_sample(source_->files, index, sample);
+    source_->cache.offer(index, sample);
+    if (stored != source_->files.shape[0] && source_->files.warns_of_channels &&
+        !source_->warned.exchange(true))
+      warn_of_converted(source_->files, 0);
+  });
 }
 
 Batch StreamedImages::get(const BatchRequest& request) const {

@@ -373,7 +373,10 @@ class Runner {
     if (!evaluates_or_exports()) return;
     const PhaseOptions& last = recipe_.phases.back();
     const OpenData& data = open_data(recipe_, recipe_.phases.size() - 1, data_);
-    const DataScope scope(learner, data.named.splits, batch_of(recipe_, last, data.facts));
+    // A resumed run that has trained already comes here with the settings of the first phase.
+    const DataScope scope(learner, {.data = data.named.splits,
+                                    .batch = batch_of(recipe_, last, data.facts),
+                                    .micro_batch = MicroBatch{micro_batch_of(recipe_, last)}});
     if (recipe_.test) test(learner);
     export_bundle(learner);
   }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "tare/base/error.h"
+#include "tare/transform/planes.h"
 #include "tare/transform/resample.h"
 #include "tare/transform/stages.h"
 
@@ -18,6 +19,12 @@ struct Scaling {
   float operator()(float v) const { return (v - subtract) / divide; }
 };
 
+// Is a function of its own, with a count and no other index, so that the compiler vectorises it.
+template <class T>
+[[gnu::noinline]] void scale_row(const T* in, float* out, int64_t count, Scaling scaling) {
+  for (int64_t x = 0; x < count; ++x) out[x] = scaling(static_cast<float>(in[x]));
+}
+
 template <class T>
 void move_row(const T* in, float* out, int64_t width, const Move& move, Scaling scaling) {
   const int64_t begin = std::clamp<int64_t>(move.right, 0, width);
@@ -27,11 +34,10 @@ void move_row(const T* in, float* out, int64_t width, const Move& move, Scaling 
   const auto last = static_cast<float>(in[move.flip ? 0 : width - 1]);
   std::fill(out, out + begin, move.edge ? scaling(first) : pad);
   if (move.flip) {
-    const T* from = in + width - 1 + move.right;
-    for (int64_t x = begin; x < end; ++x) out[x] = scaling(static_cast<float>(from[-x]));
+    scale_row(in + width + move.right - end, out + begin, end - begin, scaling);
+    std::reverse(out + begin, out + end);
   } else {
-    const T* from = in - move.right;
-    for (int64_t x = begin; x < end; ++x) out[x] = scaling(static_cast<float>(from[x]));
+    scale_row(in - move.right + begin, out + begin, end - begin, scaling);
   }
   std::fill(out + end, out + width, move.edge ? scaling(last) : pad);
 }
@@ -164,21 +170,22 @@ at::Tensor run_stage(const Stage& stage, const at::Tensor& images,
   if (stage.resize) resizer.emplace(*stage.resize, height, width);
   const T* in = images.const_data_ptr<T>();
   float* out = result.mutable_data_ptr<float>();
-  for (int64_t n = 0; n < count; ++n) {
-    const T* image = in + (rows ? (*rows)[static_cast<size_t>(n)] : n) * channels * height * width;
-    const Move move =
-        stage.moves.empty() ? Move{} : draw_move(stage, seeds[static_cast<size_t>(n)]);
+  each_sample(count, [&](int64_t n) {
+    const auto sample = static_cast<size_t>(n);
+    const T* image = in + (rows ? (*rows)[sample] : n) * channels * height * width;
+    float* to = out + n * channels * out_height * out_width;
+    const Move move = stage.moves.empty() ? Move{} : draw_move(stage, seeds[sample]);
     const bool turns = stage.turn.transform != nullptr;
-    const Turn turn = turns ? draw_turn(stage, seeds[static_cast<size_t>(n)]) : Turn{};
-    for (int64_t c = 0; c < channels; ++c, image += height * width, out += out_height * out_width) {
+    const Turn turn = turns ? draw_turn(stage, seeds[sample]) : Turn{};
+    for (int64_t c = 0; c < channels; ++c, image += height * width, to += out_height * out_width) {
       if (resizer)
-        resizer->run(image, out, width, scaling[static_cast<size_t>(c)]);
+        resizer->run(image, to, width, scaling[static_cast<size_t>(c)]);
       else if (turns)
-        turn_plane(image, out, height, width, turn, scaling[static_cast<size_t>(c)]);
+        turn_plane(image, to, height, width, turn, scaling[static_cast<size_t>(c)]);
       else
-        move_plane(image, out, height, width, move, scaling[static_cast<size_t>(c)]);
+        move_plane(image, to, height, width, move, scaling[static_cast<size_t>(c)]);
     }
-  }
+  });
   return result;
 }
 

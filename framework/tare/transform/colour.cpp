@@ -10,6 +10,7 @@
 
 #include "tare/base/error.h"
 #include "tare/transform/colour_ops.h"
+#include "tare/transform/planes.h"
 #include "tare/transform/random.h"
 #include "tare/transform/transform.h"
 
@@ -66,8 +67,9 @@ class Colour final : public ImageTransform {
   }
   [[nodiscard]] at::Tensor apply(at::Tensor images,
                                  std::span<const uint64_t> seeds) const override {
-    for (int64_t n = 0; n < images.size(0); ++n)
+    each_sample(images.size(0), [&](int64_t n) {
       change(picture_of(images, n), RandomBits(seeds[static_cast<size_t>(n)]));
+    });
     return images;
   }
 
@@ -116,9 +118,10 @@ class Grey final : public ImageTransform {
   [[nodiscard]] bool needs_colours() const override { return true; }
   [[nodiscard]] at::Tensor apply(at::Tensor images,
                                  std::span<const uint64_t> seeds) const override {
-    for (int64_t n = 0; n < images.size(0); ++n)
+    each_sample(images.size(0), [&](int64_t n) {
       if (RandomBits(seeds[static_cast<size_t>(n)]).uniform() < static_cast<float>(o_.probability))
         make_grey(picture_of(images, n));
+    });
     return images;
   }
 

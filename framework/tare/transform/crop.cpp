@@ -34,31 +34,44 @@ int64_t place_of(int64_t at, int64_t size, const std::string& padding) {
 
 template <class T>
 void cut(const T* in, int64_t height, int64_t width, Box box, const std::string& padding, T* out) {
-  for (int64_t y = 0; y < box.height; ++y) {
+  const bool inside = box.left >= 0 && box.left + box.width <= width;
+  for (int64_t y = 0; y < box.height; ++y, out += box.width) {
     const int64_t row = place_of(box.top + y, height, padding);
+    if (row >= 0 && inside) {
+      std::copy_n(in + row * width + box.left, box.width, out);
+      continue;
+    }
     for (int64_t x = 0; x < box.width; ++x) {
       const int64_t column = place_of(box.left + x, width, padding);
-      *out++ = row < 0 || column < 0 ? outside<T>() : in[row * width + column];
+      out[x] = row < 0 || column < 0 ? outside<T>() : in[row * width + column];
     }
   }
 }
 
-/// Resizes a plane: values are averaged, and of classes the nearest is taken.
+/// Resizes planes of a size to another one: values are averaged, and of classes the nearest is
+/// taken.
 template <class T>
-void resize(const T* in, int64_t height, int64_t width, int64_t to_height, int64_t to_width,
-            T* out) {
-  if constexpr (std::is_same_v<T, float>) {
-    resample(in, out, Filter(height, to_height), Filter(width, to_width));
-  } else {
-    const Axis down(height, to_height), across(width, to_width);
-    const auto nearest = [](const Axis& axis, size_t i) {
-      return axis.weight[i] < 0.5F ? axis.low[i] : axis.high[i];
-    };
-    for (size_t y = 0; y < down.low.size(); ++y)
-      for (size_t x = 0; x < across.low.size(); ++x)
-        *out++ = in[nearest(down, y) * width + nearest(across, x)];
+class PlaneResize {
+ public:
+  PlaneResize(int64_t height, int64_t width, int64_t to_height, int64_t to_width)
+      : down_(height, to_height), across_(width, to_width), width_(width) {}
+  void operator()(const T* in, T* out) const {
+    if constexpr (std::is_same_v<T, float>) {
+      resample(in, out, down_, across_);
+    } else {
+      const auto nearest = [](const Axis& axis, size_t i) {
+        return axis.weight[i] < 0.5F ? axis.low[i] : axis.high[i];
+      };
+      for (size_t y = 0; y < down_.low.size(); ++y)
+        for (size_t x = 0; x < across_.low.size(); ++x)
+          *out++ = in[nearest(down_, y) * width_ + nearest(across_, x)];
+    }
   }
-}
+
+ private:
+  std::conditional_t<std::is_same_v<T, float>, Filter, Axis> down_, across_;
+  int64_t width_;
+};
 
 std::string size_text(int64_t height, int64_t width) {
   return std::to_string(height) + " x " + std::to_string(width);
@@ -124,12 +137,14 @@ class CentreCrop final : public ImageTransform {
       return static_cast<int64_t>(std::nearbyint(static_cast<double>(rest) / 2));
     };
     const Box box{half(size.height - o_.height), half(size.width - o_.width), o_.height, o_.width};
-    std::vector<T> whole(o_.short_side > 0 ? static_cast<size_t>(size.height * size.width) : 0);
-    return each_plane<T>(images, o_.height, o_.width, [&](size_t, const T* in, T* out) {
-      if (whole.empty()) return cut(in, height, width, box, "zero", out);
-      resize(in, height, width, size.height, size.width, whole.data());
+    const PlaneResize<T> resize(height, width, size.height, size.width);
+    const auto make_plane = [&](const T* in, T* out) {
+      if (o_.short_side == 0) return cut(in, height, width, box, "zero", out);
+      std::vector<T> whole(static_cast<size_t>(size.height * size.width));
+      resize(in, whole.data());
       cut(whole.data(), size.height, size.width, box, "zero", out);
-    });
+    };
+    return each_plane<T>(images, o_.height, o_.width, [&](size_t) { return make_plane; });
   }
 
   CentreCropOptions o_;
@@ -196,8 +211,10 @@ class Crop final : public ImageTransform {
       const int64_t top = from(height, o_.height);
       return Box{top, from(width, o_.width), o_.height, o_.width};
     };
-    return each_plane<T>(images, o_.height, o_.width, [&](size_t n, const T* in, T* out) {
-      cut(in, height, width, draw(seeds[n]), o_.fill, out);
+    return each_plane<T>(images, o_.height, o_.width, [&](size_t n) {
+      return [&, box = draw(seeds[n])](const T* in, T* out) {
+        cut(in, height, width, box, o_.fill, out);
+      };
     });
   }
 
@@ -262,11 +279,14 @@ class ResizedCrop final : public ImageTransform {
   [[nodiscard]] at::Tensor cut_all(const at::Tensor& images,
                                    std::span<const uint64_t> seeds) const {
     const int64_t height = height_of(images), width = width_of(images);
-    return each_plane<T>(images, o_.height, o_.width, [&](size_t n, const T* in, T* out) {
+    return each_plane<T>(images, o_.height, o_.width, [&](size_t n) {
       const Box box = draw_box(seeds[n], height, width, o_.scale, o_.ratio);
-      std::vector<T> part(static_cast<size_t>(box.height * box.width));
-      cut(in, height, width, box, "zero", part.data());
-      resize(part.data(), box.height, box.width, o_.height, o_.width, out);
+      return [=, part = std::vector<T>(static_cast<size_t>(box.height * box.width)),
+              resize = PlaneResize<T>(box.height, box.width, o_.height, o_.width)](const T* in,
+                                                                                   T* out) mutable {
+        cut(in, height, width, box, "zero", part.data());
+        resize(part.data(), out);
+      };
     });
   }
 

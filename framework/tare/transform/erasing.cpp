@@ -11,6 +11,7 @@
 
 #include "tare/base/error.h"
 #include "tare/transform/crop.h"
+#include "tare/transform/planes.h"
 #include "tare/transform/random.h"
 #include "tare/transform/transform.h"
 
@@ -67,15 +68,16 @@ class Erasing final : public ImageTransform {
   [[nodiscard]] at::Tensor apply(at::Tensor images,
                                  std::span<const uint64_t> seeds) const override {
     const int64_t channels = images.size(1), height = images.size(2), width = images.size(3);
-    float* plane = images.mutable_data_ptr<float>();
-    for (const uint64_t seed : seeds) {
-      RandomBits bits(seed);
+    float* const values = images.mutable_data_ptr<float>();
+    each_sample(images.size(0), [&](int64_t n) {
+      float* plane = values + n * channels * height * width;
+      RandomBits bits(seeds[static_cast<size_t>(n)]);
       std::optional<Box> box;
       if (bits.uniform() < static_cast<float>(o_.probability))
         box = draw_erased(bits, o_, height, width);
       for (int64_t c = 0; c < channels; ++c, plane += height * width)
         if (box) erase(plane, width, *box, bits);
-    }
+    });
     return images;
   }
 

@@ -1,6 +1,7 @@
 // Goes through the planes of images and of targets that are images. Internal.
 #pragma once
 
+#include <ATen/Parallel.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
 
@@ -18,9 +19,18 @@ constexpr T outside() {
   return 0;
 }
 
+/// Calls `f(n)` for each sample n of a batch: in the threads of LibTorch's operators, or in a
+/// thread of the loader one after the other. Throws what `f` throws, of one of the samples.
+template <class F>
+void each_sample(int64_t count, const F& f) {
+  at::parallel_for(0, count, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t n = begin; n < end; ++n) f(n);
+  });
+}
+
 /// Returns a tensor like `images`, contiguous [N, height, width] or [N, channels, height, width] of
-/// dtype T, whose planes are [height, width]. Calls `make(n, in, out)` for each plane of each
-/// sample n.
+/// dtype T, whose planes are [height, width]. Calls `make(n)` for each sample n, and what it
+/// returns with (in, out) for each plane of the sample.
 template <class T, class Make>
 at::Tensor each_plane(const at::Tensor& images, int64_t height, int64_t width, Make&& make) {
   std::vector<int64_t> shape = images.sizes().vec();
@@ -31,9 +41,11 @@ at::Tensor each_plane(const at::Tensor& images, int64_t height, int64_t width, M
   const int64_t planes = images.dim() == 4 ? images.size(1) : 1;
   const T* in = images.const_data_ptr<T>();
   T* out = result.mutable_data_ptr<T>();
-  for (int64_t n = 0; n < images.size(0); ++n)
-    for (int64_t i = 0; i < planes; ++i, in += in_pixels, out += height * width)
-      make(static_cast<size_t>(n), in, out);
+  each_sample(images.size(0), [&](int64_t n) {
+    auto&& make_plane = make(static_cast<size_t>(n));
+    for (int64_t i = n * planes; i < (n + 1) * planes; ++i)
+      make_plane(in + i * in_pixels, out + i * height * width);
+  });
   return result;
 }
 

@@ -50,32 +50,34 @@ class RandAugment final : public ImageTransform {
   [[nodiscard]] at::Tensor apply(at::Tensor images,
                                  std::span<const uint64_t> seeds) const override {
     const int64_t channels = images.size(1), height = images.size(2), width = images.size(3);
-    std::vector<uint8_t> bytes(static_cast<size_t>(channels * height * width));
-    const Planes<uint8_t> picture{bytes.data(), channels, height, width};
-    float* values = images.mutable_data_ptr<float>();
-    for (const uint64_t seed : seeds) {
+    float* const all = images.mutable_data_ptr<float>();
+    each_sample(images.size(0), [&](int64_t n) {
+      std::vector<uint8_t> bytes(static_cast<size_t>(channels * height * width));
+      const Planes<uint8_t> picture{bytes.data(), channels, height, width};
+      float* const values = all + n * std::ssize(bytes);
       std::transform(values, values + bytes.size(), bytes.begin(), [](float value) {
         return static_cast<uint8_t>(std::lround(std::clamp(value, 0.0F, 1.0F) * 255));
       });
-      for (const Operation& operation : drawn(seed, height, width)) {
+      for (const Operation& operation : drawn(seeds[static_cast<size_t>(n)], height, width)) {
         apply_colours(operation, picture);
         for (int64_t c = 0; c < channels; ++c)
           move(operation, picture.values + c * picture.pixels(), height, width, uint8_t{0});
       }
-      values = std::ranges::transform(bytes, values, [](uint8_t value) {
-                 return static_cast<float>(value) / 255;
-               }).out;
-    }
+      std::ranges::transform(bytes, values,
+                             [](uint8_t value) { return static_cast<float>(value) / 255; });
+    });
     return images;
   }
   [[nodiscard]] at::Tensor apply_to_targets(at::Tensor targets,
                                             std::span<const uint64_t> seeds) const override {
     const int64_t height = targets.size(-2), width = targets.size(-1);
     return by_type(targets, [&]<class T>(T) {
-      return each_plane<T>(targets, height, width, [&](size_t n, const T* in, T* out) {
-        std::copy(in, in + height * width, out);
-        for (const Operation& operation : drawn(seeds[n], height, width))
-          move(operation, out, height, width, outside<T>());
+      return each_plane<T>(targets, height, width, [&](size_t n) {
+        return [&, operations = drawn(seeds[n], height, width)](const T* in, T* out) {
+          std::copy(in, in + height * width, out);
+          for (const Operation& operation : operations)
+            move(operation, out, height, width, outside<T>());
+        };
       });
     });
   }

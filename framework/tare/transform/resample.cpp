@@ -36,19 +36,29 @@ struct Real {
   static Value rounded(Number sum) { return sum; }
 };
 
+/// `kTaps`: the taps of the filter; 0: a number that is known at run time only.
+template <class Arithmetic, int64_t kTaps, class In>
+void resize_row(const In* in, typename Arithmetic::Value* out, const Filter& across) {
+  const int64_t taps = kTaps > 0 ? kTaps : across.taps();
+  const auto* weights = Arithmetic::weights(across, 0);
+  for (int64_t x = 0; x < across.out(); ++x, weights += taps) {
+    const In* const from = in + across.first(x);
+    auto sum = Arithmetic::kStart;
+    for (int64_t i = 0; i < taps; ++i)
+      sum += static_cast<typename Arithmetic::Number>(from[i]) * weights[i];
+    out[x] = Arithmetic::rounded(sum);
+  }
+}
+
 template <class Arithmetic, class In>
 void resize_rows(const In* in, typename Arithmetic::Value* out, int64_t rows,
                  const Filter& across) {
-  for (int64_t y = 0; y < rows; ++y, in += across.in(), out += across.out()) {
-    for (int64_t x = 0; x < across.out(); ++x) {
-      const auto* const weights = Arithmetic::weights(across, x);
-      const In* const from = in + across.first(x);
-      auto sum = Arithmetic::kStart;
-      for (int64_t i = 0; i < across.count(x); ++i)
-        sum += static_cast<typename Arithmetic::Number>(from[i]) * weights[i];
-      out[x] = Arithmetic::rounded(sum);
-    }
-  }
+  // A picture that grows has two taps, and one that shrinks to no less than a half up to five.
+  const auto row = across.taps() == 2   ? resize_row<Arithmetic, 2, In>
+                   : across.taps() == 3 ? resize_row<Arithmetic, 3, In>
+                   : across.taps() == 4 ? resize_row<Arithmetic, 4, In>
+                                        : resize_row<Arithmetic, 0, In>;
+  for (int64_t y = 0; y < rows; ++y, in += across.in(), out += across.out()) row(in, out, across);
 }
 
 template <class Arithmetic>
@@ -58,7 +68,7 @@ void resize_columns(const typename Arithmetic::Value* in, typename Arithmetic::V
   std::vector<Number> sums(static_cast<size_t>(width));
   for (int64_t y = 0; y < down.out(); ++y, out += width) {
     std::ranges::fill(sums, Arithmetic::kStart);
-    for (int64_t i = 0; i < down.count(y); ++i) {
+    for (int64_t i = 0; i < down.taps(); ++i) {
       const Number weight = Arithmetic::weights(down, y)[i];
       const auto* const row = in + (down.first(y) + i) * width;
       for (int64_t x = 0; x < width; ++x)
@@ -101,33 +111,42 @@ Sides sides_of(const std::string& fit, int64_t height, int64_t width, int64_t to
 Filter::Filter(const Side& side) : in_(side.in), out_(side.out) {
   const double scale = static_cast<double>(side.in) / static_cast<double>(side.scaled);
   const double support = std::max(scale, 1.0), narrowing = 1 / support;
-  stride_ = 2 * static_cast<int64_t>(std::ceil(support)) + 1;
-  weights_.resize(static_cast<size_t>(out_ * stride_));
+  struct Span {
+    int64_t first = 0, end = 0;
+  };
+  const auto span_of = [&](double centre) {
+    return Span{std::max<int64_t>(static_cast<int64_t>(centre - support + 0.5), 0),
+                std::min(static_cast<int64_t>(centre + support + 0.5), in_)};
+  };
+  const auto centre_of = [&](int64_t place) { return (static_cast<double>(place) + 0.5) * scale; };
+  for (int64_t pixel = 0; pixel < out_; ++pixel)
+    if (const int64_t place = side.place(pixel); place >= 0) {
+      const Span span = span_of(centre_of(place));
+      taps_ = std::max(taps_, span.end - span.first);
+    }
+  first_.resize(static_cast<size_t>(out_));
+  weights_.resize(static_cast<size_t>(out_ * taps_));
   whole_.resize(weights_.size());
   std::vector<double> weights;
   for (int64_t pixel = 0; pixel < out_; ++pixel) {
     const int64_t place = side.place(pixel);
-    if (place < 0) {
-      first_.push_back(0);
-      count_.push_back(0);
-      continue;
-    }
-    const double centre = (static_cast<double>(place) + 0.5) * scale;
-    const auto first = std::max<int64_t>(static_cast<int64_t>(centre - support + 0.5), 0);
-    const auto end = std::min(static_cast<int64_t>(centre + support + 0.5), in_);
+    if (place < 0) continue;
+    const double centre = centre_of(place);
+    const Span span = span_of(centre);
     weights.clear();
     double sum = 0;
-    for (int64_t i = first; i < end; ++i) {
+    for (int64_t i = span.first; i < span.end; ++i) {
       weights.push_back(triangle((static_cast<double>(i) - centre + 0.5) * narrowing));
       sum += weights.back();
     }
+    const int64_t first = std::min(span.first, in_ - taps_);
+    first_[static_cast<size_t>(pixel)] = first;
+    const size_t to = at(pixel) + static_cast<size_t>(span.first - first);
     for (size_t i = 0; i < weights.size(); ++i) {
       const double weight = weights[i] / sum;
-      weights_[at(pixel) + i] = static_cast<float>(weight);
-      whole_[at(pixel) + i] = static_cast<int32_t>(0.5 + weight * (1 << kBits));
+      weights_[to + i] = static_cast<float>(weight);
+      whole_[to + i] = static_cast<int32_t>(0.5 + weight * (1 << kBits));
     }
-    first_.push_back(first);
-    count_.push_back(end - first);
   }
 }
 

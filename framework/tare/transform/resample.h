@@ -37,7 +37,8 @@ struct Sides {
                              int64_t to_height, int64_t to_width);
 
 /// Holds the input pixels of each pixel of a resized side, with their weights, which sum to one.
-/// Padding has no input pixels, and so becomes 0.
+/// Each pixel has equally many, some with a weight of 0, so that a loop over them can be unrolled.
+/// Padding has weights of 0 alone, and so becomes 0.
 class Filter {
  public:
   /// Describes the change of a side of `in` pixels to `out`, both >= 1.
@@ -45,19 +46,20 @@ class Filter {
   explicit Filter(const Side& side);
   [[nodiscard]] int64_t in() const { return in_; }    ///< returns the pixels of the input's side
   [[nodiscard]] int64_t out() const { return out_; }  ///< returns the pixels of the output's side
-  /// Returns the first input pixel of an output pixel, and how many there are.
+  /// Returns how many input pixels an output pixel has.
+  [[nodiscard]] int64_t taps() const { return taps_; }
+  /// Returns the first input pixel of an output pixel; first() + taps() <= in().
   [[nodiscard]] int64_t first(int64_t pixel) const { return first_[static_cast<size_t>(pixel)]; }
-  [[nodiscard]] int64_t count(int64_t pixel) const { return count_[static_cast<size_t>(pixel)]; }
-  /// Returns the weights of an output pixel's input pixels.
+  /// Returns the weights of an output pixel's input pixels, [taps()].
   [[nodiscard]] const float* weights(int64_t pixel) const { return &weights_[at(pixel)]; }
   /// Returns the weights in units of 2^-22, rounded, as Pillow has them for images of bytes.
   [[nodiscard]] const int32_t* whole_weights(int64_t pixel) const { return &whole_[at(pixel)]; }
 
  private:
-  [[nodiscard]] size_t at(int64_t pixel) const { return static_cast<size_t>(pixel * stride_); }
+  [[nodiscard]] size_t at(int64_t pixel) const { return static_cast<size_t>(pixel * taps_); }
 
-  int64_t in_, out_, stride_;
-  std::vector<int64_t> first_, count_;
+  int64_t in_, out_, taps_ = 1;
+  std::vector<int64_t> first_;
   std::vector<float> weights_;
   std::vector<int32_t> whole_;
 };
