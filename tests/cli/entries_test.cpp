@@ -182,7 +182,8 @@ TEST(Entries, AreExplainedWithTypeDefaultAndAllowedValues) {
             "  default  0\n"
             "  allowed  must be from 0 to 1\n"
             "  example  tare run RECIPE 'loss={cross_entropy: {label_smoothing: 0}}'\n");
-  EXPECT_THAT(text("loss.cross_entropy.class_weights"), HasSubstr("a list of numbers\n"));
+  EXPECT_THAT(text("loss.cross_entropy.class_weights"),
+              HasSubstr("type     balanced or a list of numbers\n"));
   EXPECT_THAT(text("callbacks.early_stopping.patience"), HasSubstr("must be >= 0"));
   EXPECT_THAT(text("model.resnet9.width"), HasSubstr("channels of the first stage"));
   EXPECT_THAT(text("model.resnet9.classes"), HasSubstr("default  auto"));
