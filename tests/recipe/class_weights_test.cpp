@@ -78,8 +78,8 @@ TEST_F(BalancedWeights, AreThoseOfScikitLearnInTheRecipeTheBundleAndThePlan) {
 TEST_F(BalancedWeights, TrainAsTheNumbersThatTheyStandFor) {
   const RunReport counted = run_recipe(read());
   const std::string numbers = config::flow_text(config::to_node(expected_));
-  const RunReport given = run_recipe(
-      read({"loss={cross_entropy: {class_weights: " + numbers + "}}"}, "with_numbers"));
+  const RunReport given =
+      run_recipe(read({"loss={cross_entropy: {class_weights: " + numbers + "}}"}, "with_numbers"));
   EXPECT_EQ(counted.phases[0].epochs.back().train_loss, given.phases[0].epochs.back().train_loss);
   EXPECT_TRUE(io::read_text(counted.exported->path) == io::read_text(given.exported->path));
 }

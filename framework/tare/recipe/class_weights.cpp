@@ -69,11 +69,12 @@ void warn_of_other_weights(const RecipeOptions& given, size_t phase, const DataF
   for (size_t i = 0; i < here.size(); ++i) {
     const bool near = here[i] < kFar * there[i] && there[i] < kFar * here[i];
     if (here[i] == 0 || near) continue;
-    log::warning_once("class_weights: balanced counts the samples of the recipe's data, which give "
-                      "the class " +
-                      class_text(own, i) + " a weight of " + short_number(there[i]) +
-                      "; the data of " + name_of(given, phase) + " would give it " +
-                      short_number(here[i]) + ": give numbers for both");
+    log::warning_once(
+        "class_weights: balanced counts the samples of the recipe's data, which give "
+        "the class " +
+        class_text(own, i) + " a weight of " + short_number(there[i]) + "; the data of " +
+        name_of(given, phase) + " would give it " + short_number(here[i]) +
+        ": give numbers for both");
     return;
   }
 }
