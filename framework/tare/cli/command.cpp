@@ -88,12 +88,11 @@ const std::vector<Command>& commands() {
         {"agent", "work for a sweep on a cluster; the sweep itself starts it"}}},
       {"ls",
        "list registered entries: models, data sets, recipes, callbacks, losses and others",
-       "callbacks|collates|datasets|executors|losses|metrics|models|optimizers|pruners|recipes|"
-       "samplers|"
-       "schedules|transforms",
-       1,
+       "[callbacks|collates|datasets|executors|losses|metrics|models|optimizers|pruners|recipes|"
+       "samplers|schedules|transforms]",
+       0,
        {},
-       {"tare ls models"},
+       {"tare ls", "tare ls models"},
        list_command},
       {"explain",
        "say what a key of a recipe, or an option of what it names, means: type, default, allowed "
