@@ -7,10 +7,22 @@
 #include "tare/base/io.h"
 #include "tare/cli/command.h"
 #include "tare/cli/output.h"
+#include "tare/recipe/recipe.h"
 #include "tare/report/comparison.h"
 #include "tare/report/run_report.h"
 
 namespace tare::cli {
+
+namespace {
+
+/// Returns a recipe with all defaults, whose only phase has data of its own.
+std::string default_recipe() {
+  RecipeOptions recipe;
+  recipe.phases.emplace_back().data.emplace();
+  return config::to_yaml(config::to_node(recipe));
+}
+
+}  // namespace
 
 int report_command(const Arguments& arguments) {
   const std::filesystem::path folder = arguments.positional().front();
@@ -26,7 +38,7 @@ int compare_command(const Arguments& arguments) {
   const auto& words = arguments.positional();
   const std::filesystem::path file = arguments.get("out");
   if (!file.empty()) refuse_to_replace(file, FileKind::html, "--out");
-  const auto comparison = report::compare_runs({words.begin(), words.end()});
+  const auto comparison = report::compare_runs({words.begin(), words.end()}, default_recipe());
   if (arguments.has("json"))
     std::cout << to_json(comparison) << '\n';
   else
