@@ -21,6 +21,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
+using ::testing::StartsWith;
 using namespace tare::testing;
 
 class ComparedRuns : public ::testing::Test {
@@ -93,6 +94,16 @@ TEST_F(ComparedRuns, ListADefaultThatTheOtherRunChanges) {
       compare_runs({folder_ / "a", folder_ / "b"}, "export: null\nclip: {norm: 0}\nphases: []\n");
   EXPECT_THAT(row(c.settings, "clip.norm").texts, ElementsAre("0", "1"));
   EXPECT_THAT(row(c.settings, "export").texts, ElementsAre("null", "b.tare"));
+}
+
+TEST_F(ComparedRuns, AreOneTableOfValues) {
+  const std::string csv = to_csv(compared());
+  EXPECT_THAT(csv, StartsWith("kind,name,epoch,first,second\nsetting,batch,,64,128\n"));
+  EXPECT_THAT(csv, HasSubstr("\nsetting,optimizer.kind,,,sgd\n"));
+  EXPECT_THAT(csv, HasSubstr("\nfigure,test accuracy,,0.913,0.913\n"));
+  EXPECT_THAT(csv, HasSubstr("\nfigure,samples/s of rest,,,1234.5\n"));
+  EXPECT_THAT(csv, HasSubstr("\ncurve,train_loss,5,0.3,0.3\n"));
+  EXPECT_THAT(csv, HasSubstr("\ncurve,valid_loss,3,,\n")) << "NaN";
 }
 
 TEST_F(ComparedRuns, HaveTheirFiguresAndCurves) {

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "tare/base/bytes.h"
+#include "tare/base/csv.h"
 #include "tare/base/error.h"
 #include "tare/base/table.h"
 #include "tare/config/node.h"
@@ -17,6 +18,7 @@
 #include "tare/report/markup.h"
 #include "tare/report/page.h"
 #include "tare/report/read_run.h"
+#include "tare/report/run_data.h"
 
 namespace tare::report {
 namespace {
@@ -271,6 +273,33 @@ std::string to_text(const Comparison& comparison, size_t width) {
   text += '\n' + text_of(comparison.figures, "figure", comparison.runs, width);
   for (const auto& run : comparison.unfinished)
     text += printable(run) + " has not ended: only its epochs are known\n";
+  return text;
+}
+
+std::string to_csv(const Comparison& comparison) {
+  std::string text = "kind,name,epoch";
+  for (const auto& run : comparison.runs) text += ',' + csv_field(run);
+  text += '\n';
+  for (const auto& row : comparison.settings) {
+    text += "setting," + csv_field(row.name) + ',';
+    for (const auto& value : row.texts) text += ',' + (value == kNone ? "" : csv_field(value));
+    text += '\n';
+  }
+  for (const auto& row : comparison.figures) {
+    text += "figure," + csv_field(row.name) + ',';
+    for (const double value : row.values) text += ',' + csv_number(value);
+    text += '\n';
+  }
+  for (const auto& curve : comparison.curves) {
+    size_t epochs = 0;
+    for (const auto& line : curve.lines) epochs = std::max(epochs, line.size());
+    for (size_t i = 0; i < epochs; ++i) {
+      text += "curve," + csv_field(curve.name) + ',' + std::to_string(i + 1);
+      for (const auto& line : curve.lines)
+        text += ',' + (i < line.size() ? csv_number(line[i]) : "");
+      text += '\n';
+    }
+  }
   return text;
 }
 

@@ -44,6 +44,9 @@ struct Comparison {
 
 /// Returns tables of the settings and the figures, within `width` columns.
 [[nodiscard]] std::string to_text(const Comparison& comparison, size_t width);
+/// Returns one table of comma-separated values: kind (setting, figure, curve), name, epoch (of a
+/// curve) and a column for each run. A value that a run does not have is empty.
+[[nodiscard]] std::string to_csv(const Comparison& comparison);
 /// Returns {runs [], settings {path: []}, figures {name: []}, curves {name: [[]]}, unfinished []},
 /// without a newline at the end; NaN is null.
 [[nodiscard]] std::string to_json(const Comparison& comparison);
