@@ -421,6 +421,11 @@ TEST(Cli, ListsAndDoctor) {
               ::testing::HasSubstr("label_smoothing=0  share of"));
   EXPECT_NE(run_program("tare", {"ls", "datasets"}).out.find("digits"), std::string::npos);
   EXPECT_THAT(run_program("tare", {"ls", "datasets"}).out, ::testing::HasSubstr("style=printed"));
+  const auto kinds = run_program("tare", {"ls"});
+  EXPECT_EQ(kinds.status, 0) << kinds.err;
+  EXPECT_THAT(kinds.out, ::testing::HasSubstr("\nmodels      convnet, gpt, "));
+  EXPECT_THAT(kinds.out, ::testing::HasSubstr("\nrecipes     what comes with Tare"));
+  EXPECT_THAT(kinds.out, ::testing::HasSubstr("`tare ls models` lists the models with"));
   EXPECT_THAT(run_program("tare", {"ls", "--help"}).out,
               ::testing::Not(::testing::HasSubstr("....")));
   const auto recipes = run_program("tare", {"ls", "recipes"}, std::getenv("TARE_SOURCE_DIR"));

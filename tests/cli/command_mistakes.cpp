@@ -178,8 +178,8 @@ std::vector<Mistake> mistakes_on_the_command_line() {
       {.name = "SurplusArgumentOfLs",
        .arguments = {"ls", "models", "datasets"},
        .pieces = {"'datasets'",
-                  "takes callbacks|collates|datasets|executors|losses|metrics|models|optimizers|"
-                  "pruners|recipes|samplers|schedules|transforms",
+                  "takes [callbacks|collates|datasets|executors|losses|metrics|models|optimizers|"
+                  "pruners|recipes|samplers|schedules|transforms]",
                   "see tare ls --help"}},
       {.name = "SurplusArgumentOfDoctor",
        .arguments = {"doctor", "--", "now"},

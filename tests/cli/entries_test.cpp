@@ -8,8 +8,8 @@
 #include <set>
 
 #include "support/program.h"
+#include "support/settings.h"
 #include "tare/callback/registry.h"
-#include "tare/config/override.h"
 #include "tare/data/collate.h"
 #include "tare/data/datasets.h"
 #include "tare/launch/executors.h"
@@ -127,22 +127,44 @@ TEST(Entries, BeginTheirTextsWithAVerb) {
     }
 }
 
-TEST(Entries, TheirExamplesAreTaken) {
-  const auto recipe = config::parse_text(
-      "model: {name: resnet9}\nphases: [{name: a, save: head}, {name: b}]\n", "recipe");
+TEST(Entries, TheirExamplesAreTakenAndGiveAnotherValueThanTheDefault) {
+  const auto recipe =
+      config::parse_text("model: {name: resnet9}\nphases: [{name: a}, {name: b}]\n", "recipe");
+  const auto dump = [&](const std::string& example) {
+    const auto root = with_settings(recipe, example);
+    return config::to_yaml(config::to_node(config::read<RecipeOptions>(root)));
+  };
   int examples = 0;
   for (const auto& kind : cli::entry_kinds())
     for (const auto& entry : kind.entries)
       for (const auto& option : entry.options) {
         if (option.example.empty()) continue;
         ++examples;
-        std::string setting = option.example;
-        std::erase(setting, '\'');
-        auto root = recipe;
-        config::apply_override(root, setting);
-        EXPECT_NO_THROW((void)config::read<RecipeOptions>(root)) << option.path << ": " << setting;
+        const std::string set = cli::option_name(option) + ": ", own = '{' + entry.name + ": {";
+        std::string without = option.example;
+        if (const size_t at = without.find(own); at != std::string::npos)
+          without.replace(at + own.size(), without.find('}', at) - at - own.size(), "");
+        if (without == option.example) without = "seed=42";  // the key of a recipe
+        EXPECT_NE(dump(option.example), dump(without)) << option.path;
+        EXPECT_FALSE(option.example.ends_with('=' + option.default_value)) << option.path;
+        EXPECT_THAT(option.example, Not(HasSubstr(set + option.default_value + '}')))
+            << option.path;
       }
-  EXPECT_GT(examples, 100);
+  EXPECT_GT(examples, 200);
+}
+
+TEST(Entries, OptionsThatTurnSomethingOnAreOnInTheirExamples) {
+  const auto text = [](const char* path) { return *cli::entry_explanation(path, 200); };
+  EXPECT_THAT(text("callbacks.throughput.flops"), HasSubstr("{throughput: {flops: true}}"));
+  EXPECT_THAT(text("schedule.linear.warmup"), HasSubstr("{kind: linear, warmup: 0.1}"));
+}
+
+TEST(RecipeKeys, SayWhatTheyTakeBesideWords) {
+  EXPECT_EQ(allowed_text(recipe_key("device")), "auto, cpu, cuda, or cuda:N");
+  EXPECT_EQ(allowed_text(recipe_key("micro_batch")), "auto, or a number >= 1");
+  EXPECT_EQ(allowed_text(recipe_key("recompute")), "none, all, auto, or a list of blocks");
+  EXPECT_EQ(allowed_text(recipe_key("phases.lr")), "find, or a number > 0");
+  EXPECT_EQ(allowed_text(recipe_key("batch")), "must be >= 1");
 }
 
 TEST(Entries, AreAllListed) {
@@ -181,8 +203,9 @@ TEST(Entries, AreExplainedWithTypeDefaultAndAllowedValues) {
             "  type     a number\n"
             "  default  0\n"
             "  allowed  must be from 0 to 1\n"
-            "  example  tare run RECIPE 'loss={cross_entropy: {label_smoothing: 0}}'\n");
-  EXPECT_THAT(text("loss.cross_entropy.class_weights"), HasSubstr("a list of numbers\n"));
+            "  example  tare run RECIPE 'loss={cross_entropy: {label_smoothing: 0.1}}'\n");
+  EXPECT_THAT(text("loss.cross_entropy.class_weights"),
+              HasSubstr("type     balanced or a list of numbers\n"));
   EXPECT_THAT(text("callbacks.early_stopping.patience"), HasSubstr("must be >= 0"));
   EXPECT_THAT(text("model.resnet9.width"), HasSubstr("channels of the first stage"));
   EXPECT_THAT(text("model.resnet9.classes"), HasSubstr("default  auto"));

@@ -60,6 +60,34 @@ TEST_F(Watched, ARunThatHasEndedShowsItsFigures) {
   EXPECT_NEAR(json["report"]["test"]["metrics"]["accuracy"], 0.913, 1e-9);
 }
 
+TEST_F(Watched, ARunWithoutLiveFiguresShowsItsEpochsAndSaysWhatIsMissing) {
+  std::filesystem::remove(folder_ / "run" / "report.json");
+  const auto result = watch();
+  ASSERT_EQ(result.status, 0) << result.err;
+  EXPECT_THAT(result.out,
+              HasSubstr("digits: does not train now, and has not ended: it reads data"));
+  EXPECT_THAT(result.out, HasSubstr("live.json, which a run writes while it trains, is not there: "
+                                    "step, samples a second and memory are not known; these "
+                                    "epochs have ended:"));
+  EXPECT_THAT(result.out, HasSubstr("0.900000"));
+  for (const char* file : {"head.csv", "all.csv"}) std::filesystem::remove(folder_ / "run" / file);
+  EXPECT_THAT(watch().out, HasSubstr("no epoch has ended yet"));
+}
+
+TEST_F(Watched, AFolderOfAProgramShowsItsHistory) {
+  const auto own = folder_ / "own";
+  std::filesystem::create_directories(own);
+  EXPECT_THAT(run_program("tare", {"watch", own.string()}).err,
+              HasSubstr("no history.csv, which the callback csv_log of a program writes"));
+  std::filesystem::copy(folder_ / "run" / "head.csv", own / "history.csv");
+  const auto result = run_program("tare", {"watch", own.string() + '/'});
+  ASSERT_EQ(result.status, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("own: tare run has not made this folder, so there is no "
+                                    "live.json in it: step, samples a second and memory are not "
+                                    "known; these epochs have ended:"));
+  EXPECT_THAT(result.out, HasSubstr("0.700000"));
+}
+
 TEST_F(Watched, WrongArgumentsAreNamed) {
   EXPECT_EQ(watch({"--every", "0"}).status, 2);
   EXPECT_EQ(run_program("tare", {"watch", "absent"}, folder_.path()).status, 2);

@@ -14,8 +14,10 @@
 #include "support/temp_dir.h"
 #include "tare/base/error.h"
 #include "tare/base/io.h"
+#include "tare/base/parts.h"
 #include "tare/config/field.h"
 #include "tare/data/datasets.h"
+#include "tare/inference/bundle.h"
 #include "tare/inference/inspect.h"
 #include "tare/inference/predictor.h"
 #include "tare/learner/learner.h"
@@ -251,6 +253,48 @@ TEST_F(TableRecipe, RefusesAPhaseWhoseOutputsMeanSomethingElse) {
               HasSubstr("the target is 'price', a number in phase 1 ('a'), and 'rent', a number in "
                         "phase 2 ('b')"));
   EXPECT_EQ(with("price", price, "price"), "accepted");
+}
+
+/// Writes 40 rows of an area and one of the kinds in turn.
+void write_kinds(const fs::path& file, const std::vector<std::string>& kinds) {
+  std::string text = "area,kind\n";
+  for (size_t i = 0; i < 40; ++i)
+    text += std::to_string(20 + i * 37 % 90) + ',' + kinds[i % kinds.size()] + '\n';
+  io::write_atomically(file, text);
+}
+
+TEST_F(TableRecipe, RefusesAPhaseWithoutClassesOfThePhaseBeforeIt) {
+  const fs::path three = folder_ / "three.csv", two = folder_ / "two.csv";
+  write_kinds(three, {"large", "small", "tiny"});
+  write_kinds(two, {"large", "small"});
+  const auto with = [&](const std::string& first, const std::string& second) {
+    const std::string data = "data: {name: csv, target: kind, file: " + two.string() + '}';
+    return refusal("kind", {"data.file=" + three.string(), "data.columns=[area]", "batch=8",
+                            "phases=[{name: a" + replaced(first, "TWO", data) + "}, {name: b" +
+                                replaced(second, "TWO", data) + "}]"});
+  };
+  EXPECT_THAT(with("", ", TWO"),
+              HasSubstr("phases.1.data has no samples of classes that the model was trained on in "
+                        "phase 1 ('a'), and would train it never to choose them: tiny; allowed: "
+                        "data with all of these classes, or reset_head: true in phase 2 ('b')"));
+  EXPECT_EQ(with("", ", reset_head: true, TWO"), "accepted");
+  fs::remove_all(folder_ / "runs");
+  EXPECT_EQ(with(", TWO", ""), "accepted") << "a class that is new in the second phase";
+}
+
+TEST_F(TableRecipe, StartsWithANewHeadFromWeightsForMoreClasses) {
+  write_kinds(folder_ / "three.csv", {"large", "small", "tiny"});
+  write_kinds(folder_ / "two.csv", {"large", "small"});
+  const auto bundle_of = [&](const std::string& file, const std::string& name,
+                             std::vector<std::string> more) {
+    more.insert(more.end(), {"name=" + name, "data.columns=[area]", "batch=8",
+                             "data.file=" + (folder_ / file).string()});
+    return run_recipe(read("kind", more)).exported->path;
+  };
+  const fs::path first = bundle_of("three.csv", "three", {});
+  const fs::path second = bundle_of("two.csv", "two", {"model.weights=" + first.string()});
+  EXPECT_THAT(open_bundle(second).manifest().model.options, HasSubstr("classes: 2"));
+  EXPECT_EQ(open_bundle(second).manifest().labels, (std::vector<std::string>{"large", "small"}));
 }
 
 TEST_F(TableRecipe, WarnsOfATargetInAnotherUnit) {

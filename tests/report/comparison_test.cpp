@@ -21,6 +21,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
+using ::testing::StartsWith;
 using namespace tare::testing;
 
 class ComparedRuns : public ::testing::Test {
@@ -61,6 +62,48 @@ TEST_F(ComparedRuns, DifferInCallbacksWithoutOptions) {
   EXPECT_THAT(row(c.settings, "callbacks.0.gradient_norm").texts, ElementsAre("{}", "-"));
   EXPECT_THAT(row(c.settings, "callbacks.0.memory_log").texts, ElementsAre("-", "{}"));
   EXPECT_THAT(row(c.settings, "callbacks.1.memory_log").texts, ElementsAre("{}", "-"));
+}
+
+// A phase that one run alone has lists what it sets, and not what it leaves at the defaults.
+TEST_F(ComparedRuns, ListNoDefaultsOfAPhaseThatSomeLack) {
+  const std::string before = "name: one\nphases:\n  - {name: head, epochs: 3}\n";
+  write_file(folder_ / "a" / "recipe.yaml", before);
+  write_file(folder_ / "b" / "recipe.yaml",
+             before +
+                 "  - {name: all, epochs: 2, lr: null, load: '', size: 0, schedule: {kind: "
+                 "cosine, warmup: 0}, callbacks: [{memory_log: {}}]}\n");
+  const Comparison c = compare_runs(
+      {folder_ / "a", folder_ / "b"},
+      "phases: [{name: '', epochs: 1, lr: null, load: '', size: 0, schedule: {kind: one_cycle, "
+      "warmup: 0}, callbacks: []}]\n");
+  std::vector<std::string> names;
+  for (const ComparedRow& each : c.settings) names.push_back(each.name);
+  EXPECT_THAT(names, ElementsAre("phases", "phases.1.callbacks.0.memory_log", "phases.1.epochs",
+                                 "phases.1.name", "phases.1.schedule.kind"));
+  EXPECT_THAT(row(c.settings, "phases").texts, ElementsAre("1", "2"));
+  EXPECT_THAT(row(c.settings, "phases.1.epochs").texts, ElementsAre("-", "2"));
+}
+
+// What both have is listed also where one has the default.
+TEST_F(ComparedRuns, ListADefaultThatTheOtherRunChanges) {
+  for (const auto& [run, norm] : {std::pair{"a", "0"}, {"b", "1"}})
+    write_file(folder_ / run / "recipe.yaml",
+               "name: one\nexport: " + std::string(norm == std::string("0") ? "null" : "b.tare") +
+                   "\nclip: {norm: " + norm + "}\nphases: [{name: head}]\n");
+  const Comparison c =
+      compare_runs({folder_ / "a", folder_ / "b"}, "export: null\nclip: {norm: 0}\nphases: []\n");
+  EXPECT_THAT(row(c.settings, "clip.norm").texts, ElementsAre("0", "1"));
+  EXPECT_THAT(row(c.settings, "export").texts, ElementsAre("null", "b.tare"));
+}
+
+TEST_F(ComparedRuns, AreOneTableOfValues) {
+  const std::string csv = to_csv(compared());
+  EXPECT_THAT(csv, StartsWith("kind,name,epoch,first,second\nsetting,batch,,64,128\n"));
+  EXPECT_THAT(csv, HasSubstr("\nsetting,optimizer.kind,,,sgd\n"));
+  EXPECT_THAT(csv, HasSubstr("\nfigure,test accuracy,,0.913,0.913\n"));
+  EXPECT_THAT(csv, HasSubstr("\nfigure,samples/s of rest,,,1234.5\n"));
+  EXPECT_THAT(csv, HasSubstr("\ncurve,train_loss,5,0.3,0.3\n"));
+  EXPECT_THAT(csv, HasSubstr("\ncurve,valid_loss,3,,\n")) << "NaN";
 }
 
 TEST_F(ComparedRuns, HaveTheirFiguresAndCurves) {

@@ -409,8 +409,7 @@ TEST(RunReport, RefusesAFolderWithoutARun) {
     (void)html_report(folder.path());
     FAIL();
   } catch (const ConfigError& error) {
-    EXPECT_THAT(error.what(),
-                HasSubstr("holds no recipe.yaml and no report.json; give the folder"));
+    EXPECT_THAT(error.what(), HasSubstr("holds no recipe.yaml, no report.json and no history.csv"));
   }
 }
 

@@ -60,6 +60,19 @@ std::string list_of(const EntryKind& kind, size_t width) {
   return text + "\nAll of them take:\n" + text_list(common, 0, width);
 }
 
+/// Returns what `tare ls` lists, each kind with the names of its entries.
+std::string list_of_kinds(const std::vector<EntryKind>& kinds, size_t width) {
+  std::vector<ListEntry> rows;
+  for (const auto& kind : kinds) {
+    std::string names;
+    for (const auto& entry : kind.entries) names += (names.empty() ? "" : ", ") + entry.name;
+    rows.push_back({kind.list, names});
+  }
+  rows.push_back({"recipes", "what comes with Tare, to run by its name"});
+  std::ranges::sort(rows, {}, &ListEntry::name);
+  return text_list(rows, 0, width) + "\n`tare ls models` lists the models with their options.\n";
+}
+
 int64_t count_of(const std::string& text) {
   int64_t count = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
@@ -233,10 +246,15 @@ int check(const std::string& place, const std::vector<std::string>& settings,
 }  // namespace
 
 int list_command(const Arguments& arguments) {
-  const std::string& what = arguments.positional().front();
   const size_t width = width_for(std::cout);
+  const auto kinds = entry_kinds();
+  if (arguments.positional().empty()) {
+    std::cout << list_of_kinds(kinds, width);
+    return kSuccess;
+  }
+  const std::string& what = arguments.positional().front();
   std::vector<std::string> known{"recipes"};
-  for (const auto& kind : entry_kinds()) {
+  for (const auto& kind : kinds) {
     if (kind.list == what) {
       std::cout << list_of(kind, width);
       return kSuccess;

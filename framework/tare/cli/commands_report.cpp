@@ -4,36 +4,76 @@
 #include <vector>
 
 #include "tare/base/bytes.h"
+#include "tare/base/error.h"
 #include "tare/base/io.h"
 #include "tare/cli/command.h"
 #include "tare/cli/output.h"
+#include "tare/recipe/recipe.h"
 #include "tare/report/comparison.h"
+#include "tare/report/run_data.h"
 #include "tare/report/run_report.h"
 
 namespace tare::cli {
 
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Writes the tables of a run, and prints their paths. A folder of a run has files of these names.
+void write_tables(const fs::path& run, const fs::path& folder, const std::string& recording) {
+  if (fs::exists(folder / "recipe.yaml") || fs::exists(folder / "report.json"))
+    throw ConfigError("tare report", "--csv would write into '" + printable(folder.string()) +
+                                         "', which is the folder of a run: give another folder");
+  const auto tables = report::run_tables(run, recording);
+  io::make_directories(folder);
+  for (const auto& table : tables) {
+    io::write_atomically(folder / table.name, table.text);
+    std::cout << (folder / table.name).string() << '\n';
+  }
+}
+
+/// Returns a recipe with all defaults, whose only phase has data of its own.
+std::string default_recipe() {
+  RecipeOptions recipe;
+  recipe.phases.emplace_back().data.emplace();
+  return config::to_yaml(config::to_node(recipe));
+}
+
+}  // namespace
+
 int report_command(const Arguments& arguments) {
-  const std::filesystem::path folder = arguments.positional().front();
-  const std::filesystem::path file = arguments.get("out", (folder / "report.html").string());
-  refuse_to_replace(file, FileKind::html, "--out");
-  const std::string page = report::html_report(folder, arguments.get("recording"));
+  const fs::path folder = arguments.positional().front();
+  const std::string recording = arguments.get("recording");
+  const bool json = arguments.has("json"), csv = arguments.has("csv");
+  if (json && csv)
+    throw ConfigError("tare report", "--json and --csv contradict each other; give one of them");
+  const fs::path file = arguments.get("out", (folder / "report.html").string());
+  const bool with_page = arguments.has("out") || (!json && !csv);
+  if (with_page) refuse_to_replace(file, FileKind::html, "--out");
+  if (json) std::cout << report::run_json(folder, recording) << '\n';
+  if (csv) write_tables(folder, arguments.get("csv"), recording);
+  if (!with_page) return kSuccess;
+  const std::string page = report::html_report(folder, recording);
   io::write_atomically(file, page);
-  std::cout << file.string() << ", " << format_bytes(static_cast<int64_t>(page.size())) << '\n';
+  if (!json)
+    std::cout << file.string() << ", " << format_bytes(static_cast<int64_t>(page.size())) << '\n';
   return kSuccess;
 }
 
 int compare_command(const Arguments& arguments) {
   const auto& words = arguments.positional();
-  const std::filesystem::path file = arguments.get("out");
+  const fs::path file = arguments.get("out");
+  const bool json = arguments.has("json"), csv = arguments.has("csv");
+  if (json && csv)
+    throw ConfigError("tare compare", "--json and --csv contradict each other; give one of them");
   if (!file.empty()) refuse_to_replace(file, FileKind::html, "--out");
-  const auto comparison = report::compare_runs({words.begin(), words.end()});
-  if (arguments.has("json"))
-    std::cout << to_json(comparison) << '\n';
-  else
-    std::cout << to_text(comparison, width_for(std::cout));
+  const auto comparison = report::compare_runs({words.begin(), words.end()}, default_recipe());
+  std::cout << (json  ? to_json(comparison) + '\n'
+                : csv ? to_csv(comparison)
+                      : to_text(comparison, width_for(std::cout)));
   if (!file.empty()) {
     io::write_atomically(file, to_html(comparison));
-    if (!arguments.has("json")) std::cout << '\n' << file.string() << '\n';
+    if (!json && !csv) std::cout << '\n' << file.string() << '\n';
   }
   return kSuccess;
 }

@@ -30,12 +30,26 @@ std::string of(int64_t done, int64_t all) {
   return format_count(done) + (all > 0 ? '/' + format_count(all) : "");
 }
 
-/// Returns what the run does now, in one line.
+/// Says what is not known of a run that neither trains now nor has ended, and why.
+std::string unknown_text(const report::RunFiles& run) {
+  const bool any_epoch =
+      std::ranges::any_of(run.phases, [](const auto& phase) { return !phase.epochs.empty(); });
+  const std::string rest =
+      "step, samples a second and memory are not known; " +
+      std::string(any_epoch ? "these epochs have ended:\n" : "no epoch has ended yet\n");
+  if (run.recipe.empty())  // of a program's own
+    return "tare run has not made this folder, so there is no live.json in it: " + rest;
+  return "does not train now, and has not ended: it reads data or plans, or was stopped or killed\n"
+         "live.json, which a run writes while it trains, is not there: " +
+         rest;
+}
+
+/// Returns what the run does now, in one line or two.
 std::string state_text(const report::RunFiles& run,
                        const std::optional<report::LiveFigures>& live) {
   const std::string name = printable(run.name) + ": ";
   if (!live) {
-    if (!run.figures) return name + "does not train now, and has not ended\n";
+    if (!run.figures) return name + unknown_text(run);
     return name + to_string(run.figures->reason) + " in " + format_seconds(run.figures->seconds) +
            '\n';
   }

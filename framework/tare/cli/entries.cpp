@@ -2,12 +2,15 @@
 #include "tare/cli/entries.h"
 
 #include <algorithm>
+#include <functional>
+#include <map>
 #include <utility>
 
 #include "tare/base/error.h"
 #include "tare/base/parts.h"
 #include "tare/callback/registry.h"
 #include "tare/config/registry.h"
+#include "tare/config/scalar.h"
 #include "tare/data/collate.h"
 #include "tare/data/datasets.h"
 #include "tare/launch/executors.h"
@@ -94,11 +97,87 @@ std::string meaning_of(const Form& form, const std::string& entry, const std::st
   return "";
 }
 
+/// Returns values for examples, by "entry.option" or by the option alone: what a user would set it
+/// to, and not its default.
+const std::map<std::string, std::string>& example_values() {
+  static const std::map<std::string, std::string> table{{"adamw8bit.min_elements", "1024"},
+                                                        {"alpha", "0.4"},
+                                                        {"beta", "0.5"},
+                                                        {"brightness", "0.4"},
+                                                        {"checkpoint", "best-accuracy"},
+                                                        {"class_weights", "balanced"},
+                                                        {"contrast", "0.4"},
+                                                        {"csv_log.file", "epochs.csv"},
+                                                        {"decay", "0.99"},
+                                                        {"degrees", "20"},
+                                                        {"ema.warmup", "100"},
+                                                        {"erasing.ratio", "[0.5, 2]"},
+                                                        {"erasing.scale", "[0.1, 0.2]"},
+                                                        {"erasing.value", "0.5"},
+                                                        {"every", "10"},
+                                                        {"factor", "0.5"},
+                                                        {"hue", "0.05"},
+                                                        {"ignore_index", "255"},
+                                                        {"images", "8"},
+                                                        {"jsonl_log.file", "run.jsonl"},
+                                                        {"k", "3"},
+                                                        {"label_smoothing", "0.1"},
+                                                        {"last", "5"},
+                                                        {"levels", "11"},
+                                                        {"magnitude", "5"},
+                                                        {"min_delta", "0.001"},
+                                                        {"min_lr", "1e-5"},
+                                                        {"minutes", "30"},
+                                                        {"monitor", "accuracy"},
+                                                        {"multiple", "8"},
+                                                        {"name", "kept"},
+                                                        {"operations", "3"},
+                                                        {"patience", "3"},
+                                                        {"peak_tflops", "100"},
+                                                        {"pixels", "4"},
+                                                        {"positive_weight", "3"},
+                                                        {"probability", "0.25"},
+                                                        {"prompt", "Once"},
+                                                        {"sample_text.length", "500"},
+                                                        {"saturation", "0.2"},
+                                                        {"seed", "7"},
+                                                        {"start", "0.5"},
+                                                        {"steps_log.file", "losses.csv"},
+                                                        {"stop_file.file", "end"},
+                                                        {"temperature", "0.5"},
+                                                        {"tensorboard.folder", "events"},
+                                                        {"threshold", "0.5"},
+                                                        {"top_k", "20"},
+                                                        {"zoom", "0.2"}};
+  return table;
+}
+
+/// Returns numbers that are not the default, for the option of an entry of a program.
+std::vector<std::string> other_numbers(const RecipeKey& key) {
+  if (key.type.find("number") == std::string::npos || key.type.starts_with("a list")) return {};
+  const double number = config::as_number(key.default_value).value_or(0);
+  if (number == 0) return {"1"};
+  return {config::number_text(number * 2), config::number_text(number / 2)};
+}
+
+/// Returns a value for the example of an option; empty: none is known that differs from its
+/// default and that `accepts` takes.
+std::string example_value(const std::string& entry, const std::string& option, const RecipeKey& key,
+                          const std::function<bool(const std::string&)>& accepts) {
+  std::vector<std::string> candidates;
+  for (const std::string& name : {entry + '.' + option, option})
+    if (const auto found = example_values().find(name); found != example_values().end())
+      candidates.push_back(found->second);
+  candidates.insert(candidates.end(), key.words.begin(), key.words.end());
+  const auto numbers = other_numbers(key);
+  candidates.insert(candidates.end(), numbers.begin(), numbers.end());
+  for (const std::string& value : candidates)
+    if (value != key.default_value && accepts(value)) return value;
+  return "";
+}
+
 std::string example_of(const Form& form, const std::string& entry, const std::string& option,
-                       const RecipeKey& key) {
-  const std::string value = !key.default_value.empty() ? key.default_value
-                            : key.words.empty()        ? ""
-                                                       : key.words.front();
+                       const std::string& value) {
   if (*form.before == 0 || value.empty()) return "";
   return std::string("'") + form.before + '{' + entry + ": {" + option + ": " + value + "}}" +
          form.after + "'";
@@ -126,7 +205,10 @@ RecipeKey own_option(const Form& form, const Registry& all, const std::string& e
                 .range = std::move(facts.range),
                 .words = std::move(facts.words)};
   if (refusal(option.value)) key.default_value.clear();  // it must be given, as a size
-  key.example = example_of(form, entry, option.key, key);
+  const auto accepts = [&](const std::string& value) {
+    return !refusal(config::parse_text(value, "example"));
+  };
+  key.example = example_of(form, entry, option.key, example_value(entry, option.key, key, accepts));
   return key;
 }
 
@@ -139,6 +221,7 @@ RecipeKey shared_option(const Form& form, const std::string& path, const NamedEn
   key.path = std::string(form.key) + '.' + entry.name + '.' + option.key;
   const std::string own = default_text(option.value);
   if (!own.empty()) key.default_value = own;
+  key.example = replaced(key.example, "{kind: cosine,", "{kind: " + entry.name + ',');
   return key;
 }
 

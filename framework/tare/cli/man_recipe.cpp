@@ -13,11 +13,10 @@ std::string sentence(const std::string& head, const std::string& value) {
 }
 
 std::string item_of(const RecipeKey& key) {
-  return man_item(key.path,
-                  sentence("", key.meaning) + sentence("Type: ", key.type) +
-                      sentence("Default: ", key.default_value) +
-                      sentence("Allowed: ", key.words.empty() ? key.range : listed(key.words)) +
-                      (key.example.empty() ? "" : "Example: " + key.example));
+  return man_item(key.path, sentence("", key.meaning) + sentence("Type: ", key.type) +
+                                sentence("Default: ", key.default_value) +
+                                sentence("Allowed: ", allowed_text(key)) +
+                                (key.example.empty() ? "" : "Example: " + key.example));
 }
 
 }  // namespace

@@ -53,7 +53,12 @@ template <config::Options O>
 void check_options(const O&) {}
 
 void check_options(const CrossEntropyOptions& options) {
-  const auto& weights = options.class_weights;
+  if (options.class_weights.balanced)
+    throw ConfigError("loss", "class_weights",
+                      "has no numbers yet: a recipe alone counts the samples of its classes",
+                      "a number for each class, such as losses::balanced(labels, classes)",
+                      "balanced");
+  const auto& weights = options.class_weights.numbers;
   for (size_t i = 0; i < weights.size(); ++i)
     if (!std::isfinite(weights[i]))
       throw ConfigError("loss", "class_weights." + std::to_string(i), "must be finite",
@@ -141,7 +146,8 @@ Tensor cross_entropy(const CrossEntropyOptions& options, const Tensor& output, c
                      int64_t reduction) {
   const double smoothing = options.label_smoothing;
   std::optional<Tensor> weights;
-  if (!options.class_weights.empty()) weights = weights_like(options.class_weights, output);
+  const std::vector<double>& numbers = options.class_weights.numbers;
+  if (!numbers.empty()) weights = weights_like(numbers, output);
   const auto loss = [&](int64_t reduced) {
     return at::cross_entropy_loss(output, target, weights, reduced, kIgnoredLabel, smoothing);
   };
@@ -229,7 +235,7 @@ ResolvedLoss resolve_kind(const Kind& kind, const Node& options) {
           .activation = [activation](const Tensor& o) { return activate(activation, o); },
           .activation_name = activation,
           .class_weights = name == "cross_entropy"
-                               ? config::read<CrossEntropyOptions>(options).class_weights
+                               ? config::read<CrossEntropyOptions>(options).class_weights.numbers
                                : std::vector<double>{}};
 }
 
@@ -271,6 +277,22 @@ void for_each_label(const Tensor& target, F&& f) {
 }
 
 }  // namespace
+
+void from_node(const Node& node, ClassWeights& value) {
+  if (node.kind == config::Kind::scalar && node.text == "balanced") {
+    value = {};
+    value.balanced = true;
+    return;
+  }
+  if (node.kind != config::Kind::sequence)
+    throw ConfigError(node.source, "", "must be balanced or a list of numbers", "",
+                      config::describe(node));
+  value = config::read<std::vector<double>>(node);
+}
+
+Node to_node(const ClassWeights& value) {
+  return value.balanced ? Node::string("balanced") : config::to_node(value.numbers);
+}
 
 void from_node(const Node& node, Loss& value) {
   auto read = config::read<config::Choice>(node);

@@ -5,6 +5,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -94,15 +95,31 @@ void from_node(const config::Node& node, Loss& value);
 /// Returns the name alone where all options have their defaults; null for a function.
 [[nodiscard]] config::Node to_node(const Loss& value);
 
+/// Holds the weights of classes: numbers, or the word `balanced` of a recipe.
+struct ClassWeights {
+  ClassWeights() = default;
+  /// Takes a number for each class.
+  ClassWeights(std::vector<double> of_classes) : numbers(std::move(of_classes)) {}
+  /// Takes a number for each class.
+  ClassWeights(std::initializer_list<double> of_classes) : numbers(of_classes) {}
+
+  /// Holds a number for each class, >= 0, at least one of them > 0. Empty: every class has 1.
+  std::vector<double> numbers{};
+  /// A run puts losses::balanced() of its training split in place of it. resolve() refuses it.
+  bool balanced = false;
+};
+/// Reads `balanced` or a list of numbers. Throws ConfigError for anything else.
+void from_node(const config::Node& node, ClassWeights& value);
+[[nodiscard]] config::Node to_node(const ClassWeights& value);
+
 /// Configures the loss `cross_entropy`.
 struct CrossEntropyOptions {
   /// Share of each target that is spread evenly over all classes, in [0, 1]: Szegedy et al. 2016,
   /// Rethinking the Inception Architecture, section 7.
   double label_smoothing = 0;
-  /// A number for each class, >= 0, at least one of them > 0: the loss of a label is multiplied by
-  /// the number of its class, and a mean over labels is divided by the sum of their numbers, as by
-  /// torch::nn::CrossEntropyLoss. Empty: every class has 1. See losses::balanced().
-  std::vector<double> class_weights{};
+  /// The loss of a label is multiplied by the number of its class, and a mean over labels is
+  /// divided by the sum of their numbers, as by torch::nn::CrossEntropyLoss.
+  ClassWeights class_weights{};
 };
 void visit_fields(auto& visit, CrossEntropyOptions& o) {
   visit("label_smoothing", o.label_smoothing, config::between(0, 1));

@@ -321,10 +321,14 @@ void check_data(const RecipeOptions& recipe, size_t phase, const OpenData& data)
                (options.data ? " of " + name_of(recipe, phase) : ""),
            "at least " + std::to_string(labels), std::to_string(classes));
   }
-  if (by_class && options.data && labels > 0 && labels < classes)
+  const bool new_outputs = phase == 0 || options.reset_head;  // else check_same_targets() refuses
+  if (by_class && options.data && new_outputs && labels > 0 && labels < classes)
     log::warning_once("the data of " + name_of(recipe, phase) + " have " + std::to_string(labels) +
                       " classes, and the model has " + std::to_string(classes) +
-                      " outputs: the phase trains the others never to be chosen");
+                      " outputs: the phase trains the others never to be chosen; for a model of " +
+                      std::to_string(labels) +
+                      " outputs give these data to a recipe of their own, whose model.weights is "
+                      "the bundle of this one");
   check_one_score(recipe, facts, classes);
   check_targets(recipe, phase, data.named.splits, classes);
   check_columns(recipe, data);

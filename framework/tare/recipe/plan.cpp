@@ -1,6 +1,7 @@
 // Plans a recipe with the data that it reads.
 #include "tare/recipe/plan.h"
 
+#include "tare/recipe/class_weights.h"
 #include "tare/recipe/phase_data.h"
 #include "tare/recipe/plan_resolved.h"
 #include "tare/recipe/read_recipe.h"
@@ -8,12 +9,14 @@
 
 namespace tare {
 
-RecipePlan plan_recipe(const RecipeOptions& recipe, const RecipePlanOptions& options) {
-  check_recipe(recipe);
-  check_files(recipe);
+RecipePlan plan_recipe(const RecipeOptions& given, const RecipePlanOptions& options) {
+  check_recipe(given);
+  check_files(given);
+  RecipeOptions recipe = given;
   RecipeData data(options.download ? datasets::Network::allowed : datasets::Network::forbidden);
   const DataFacts facts = open_data(recipe, data).facts;
   check_weights(recipe, facts);
+  count_class_weights(recipe, facts);
   return plan_resolved(recipe, options, facts, data);
 }
 

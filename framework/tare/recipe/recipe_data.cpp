@@ -44,6 +44,16 @@ LabelCount labels_of(const Splits& data) {
           .seen = std::max(count.seen, static_cast<int64_t>(seen.size()))};
 }
 
+std::map<int64_t, int64_t> counts_of(const DatasetPtr& data) {
+  std::map<int64_t, int64_t> counts;
+  if (!has_class_labels(data)) return counts;
+  const at::Tensor targets = data->targets().contiguous();
+  const int64_t* labels = targets.const_data_ptr<int64_t>();
+  for (int64_t i = 0; i < targets.numel(); ++i)
+    if (labels[i] >= 0) ++counts[labels[i]];  // losses ignore the others
+  return counts;
+}
+
 }  // namespace
 
 DataFacts facts_of(const Splits& data) {
@@ -52,6 +62,7 @@ DataFacts facts_of(const Splits& data) {
   if (facts.bundle) add_inputs(*facts.bundle, data);
   if (!data.train) return facts;
   facts.training_samples = facts.all_training_samples = data.train->size();
+  facts.class_counts = counts_of(data.train);
   facts.sample_shape = data.train->sample_shape();
   facts.sample = on_meta(data.train->first_sample());
   return facts;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -27,6 +28,9 @@ struct DataFacts {
   std::vector<int64_t> sample_shape{};  ///< of the training split; empty: there is none
   Batch sample{};  ///< one of the training split, on the meta device; empty: there is none
   LabelCount labels{};
+  /// Counts the samples of each class in the training split, before a limit of the recipe; empty:
+  /// its targets are no class labels.
+  std::map<int64_t, int64_t> class_counts{};
   std::optional<BundleData> bundle{};  ///< the data's description for a bundle; unset: none
 };
 /// Reads all targets and one sample.

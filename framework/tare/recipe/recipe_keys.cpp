@@ -75,9 +75,18 @@ std::vector<std::string> words_of(const std::string& path, const OptionFacts& fa
   }
   if (path == "device") return runtime::device_names();
   if (name == "micro_batch") return {"auto"};
+  if (path == "phases.N.lr") return {"find"};
   if (name == "recompute") return {"none", "all", "auto"};
   if (name == "offload") return {"none", "all"};
   return facts.words;
+}
+
+/// Returns the range of the values, or what the key takes beside its words.
+std::string range_of(const std::string& path, const OptionFacts& facts) {
+  const std::string name = path.substr(path.rfind('.') + 1);
+  if (path == "device") return "cuda:N";
+  if (name == "recompute" || name == "offload") return "a list of blocks";
+  return facts.range;
 }
 
 const Node* value_at(const Node& root, const std::string& path) {
@@ -95,28 +104,53 @@ std::string default_of(const Node& defaults, const std::string& path) {
   return node == nullptr ? "" : default_text(*node);
 }
 
-/// Texts that are clearer than the default, where the default means little or there is none.
+/// Returns values for examples, by the path of a key or by its last name: what a user would set it
+/// to, and not its default.
 const std::map<std::string, std::string>& examples() {
   static const std::map<std::string, std::string> table{
       {"name", "again"},
+      {"phases.0.name", "head"},
+      {"seed", "7"},
       {"device", "cuda:0"},
+      {"folder", "experiments"},
+      {"data.folder", "pictures"},
+      {"micro_batch", "16"},
       {"recompute", "[layer1,layer2]"},
       {"offload", "all"},
       {"precision", "bf16"},
-      {"metrics", "[accuracy]"},
+      {"workers", "4"},
+      {"loss", "{cross_entropy: {label_smoothing: 0.1}}"},
+      {"metrics", "[accuracy, f1]"},
+      {"optimizer.lr", "3e-4"},
+      {"weight_decay", "0.05"},
       {"export", "model.tare"},
       {"export_weights", "fp8"},
       {"load", "head"},
       {"save", "head"},
+      {"save_every", "100"},
       {"lr", "{from: 1e-4, to: 1e-2}"},
+      {"lr.find.start", "1e-6"},
+      {"lr.find.end", "1"},
+      {"lr.find.steps", "200"},
       {"freeze_to", "-1"},
       {"epochs", "8"},
+      {"steps", "500"},
+      {"samples", "10000"},
       {"size", "64"},
+      {"count", "1000"},
       {"cache", "2GiB"},
+      {"channels", "1"},
+      {"context", "256"},
+      {"tokenizer", "bytes"},
+      {"length", "512"},
+      {"file", "table.csv"},
       {"images", "images-idx3-ubyte.gz"},
       {"labels", "labels-idx1-ubyte.gz"},
+      {"input", "pixels"},
+      {"label", "class"},
       {"sample_shape", "[1, 28, 28]"},
       {"files", "[train/]"},
+      {"num_parallel_reads", "4"},
       {"target", "price"},
       {"columns", "[age, area]"},
       {"omit", "[id]"},
@@ -126,6 +160,12 @@ const std::map<std::string, std::string>& examples() {
       {"separator", ";"},
       {"valid_files", "[valid.tfrecord]"},
       {"test_files", "[test.tfrecord]"},
+      {"train", "0.7"},
+      {"valid", "0.1"},
+      {"folds", "5"},
+      {"train_batches", "20"},
+      {"valid_batches", "5"},
+      {"overfit", "1"},
       {"shape", "[28, 28]"},
       {"weights", "base.safetensors"},
       {"rename", "{old.: new.}"},
@@ -134,19 +174,43 @@ const std::map<std::string, std::string>& examples() {
       {"width", "16"},
       {"layers", "4"},
       {"heads", "4"},
+      {"dropout", "0.1"},
       {"style", "written"},
       {"transforms", "[{shift: {pixels: 2}}]"},
       {"classes", "10"},
-      {"momentum", "0.9"},
-      {"beta2", "0.99"},
-      {"eps", "1e-8"},
+      {"momentum", "0.8"},
+      {"beta2", "0.98"},
+      {"eps", "1e-7"},
       {"batch", "64"},
       {"valid_every", "200"},
       {"callbacks", "[{early_stopping: {patience: 3}}]"},
       {"norm", "1.0"},
       {"options", "{depth: 3}"},
       {"value", "0.5"},
-      {"tf32", "true"}};
+      {"tf32", "true"},
+      {"div", "10"},
+      {"pct_start", "0.25"},
+      {"final_div", "1000"},
+      {"momentum_start", "0.9"},
+      {"momentum_lowest", "0.8"}};
+  return table;
+}
+
+/// Returns whole settings for keys that need another one beside them. $ stands for what is before
+/// the last name of the key.
+const std::map<std::string, std::string>& whole_examples() {
+  static const std::map<std::string, std::string> table{
+      {"data.test", "$.valid=0.1 $.test=0.1"},
+      {"data.fold", "$.folds=5 $.fold=1"},
+      {"duration.minutes", "'$={steps: 500, minutes: 10}'"},
+      {"lr.from", "'$={from: 1e-5, to: 1e-3}'"},
+      {"lr.to", "'$={from: 1e-5, to: 1e-3}'"},
+      {"schedule.warmup", "'$={kind: cosine, warmup: 0.1}'"},
+      {"schedule.final_factor", "'$={kind: cosine, final_factor: 0.1}'"},
+      {"momentum.warmup", "'$={kind: cosine, warmup: 0.1}'"},
+      {"momentum.final_factor", "'$={kind: cosine, final_factor: 0.5}'"},
+      {"weight_decay.warmup", "'$={kind: cosine, warmup: 0.1}'"},
+      {"weight_decay.final_factor", "'$={kind: cosine, final_factor: 0.5}'"}};
   return table;
 }
 
@@ -154,22 +218,31 @@ std::string quoted_for_a_shell(const std::string& text) {
   return text.find_first_of(" {}[]") == std::string::npos ? text : '\'' + text + '\'';
 }
 
+/// Returns the text for the longest end of the path that the table has; null: none.
+const std::string* text_for(const std::map<std::string, std::string>& table, std::string path) {
+  for (;;) {
+    if (const auto found = table.find(path); found != table.end()) return &found->second;
+    const size_t dot = path.find('.');
+    if (dot == std::string::npos) return nullptr;
+    path.erase(0, dot + 1);
+  }
+}
+
 std::string example_of(const RecipeKey& key) {
   if (key.type == "a mapping" || key.path == "phases") return "";
   const std::string path = replaced(key.path, ".N.", ".0.");
-  if (path.ends_with(".lr.from") || path.ends_with(".lr.to"))  // both ends are needed
-    return quoted_for_a_shell(path.substr(0, path.rfind('.')) + "={from: 1e-5, to: 1e-3}");
+  if (const std::string* whole = text_for(whole_examples(), path))
+    return replaced(*whole, "$", path.substr(0, path.rfind('.')));
   const std::string name = path.substr(path.rfind('.') + 1);
-  const auto better = examples().find(name);
-  std::string value = key.default_value;
-  // A range over the layer groups is for a phase, and a recipe's name is not a data set's.
-  const bool other_meaning = (name == "name" && path != "name") || path == "optimizer.lr";
-  if (better != examples().end() && !other_meaning)
-    value = better->second;
-  else if (!key.words.empty())
-    value = key.words.front() == value && key.words.size() > 1 ? key.words[1] : key.words.front();
-  else if (value.empty())
-    value = key.type.find("number") == std::string::npos ? name : "1";
+  const bool is_choice = name == "name" && !key.words.empty();  // a name of an entry, not of a run
+  const std::string* better = is_choice ? nullptr : text_for(examples(), path);
+  const auto other = std::ranges::find_if(
+      key.words, [&](const std::string& word) { return word != key.default_value; });
+  std::string value = key.type.find("number") == std::string::npos ? name : "1";
+  if (better)
+    value = *better;
+  else if (other != key.words.end())
+    value = *other;
   return quoted_for_a_shell(path + '=' + value);
 }
 
@@ -208,8 +281,8 @@ class Collector {
     RecipeKey key{.path = path, .type = path == "phases" ? "a list" : facts.type};
     if (const auto keys = keys_in(path); !keys.empty() && key.type.find("number") != key.type.npos)
       key.type += ", or a mapping of " + listed(keys);
-    key.range = facts.range;
     key.words = words_of(path, facts);
+    key.range = range_of(path, facts);
     key.default_value = default_of(defaults_, path);
     if (const KeyText* text = text_of(texts_, path)) {
       key.meaning = text->meaning;
@@ -268,6 +341,16 @@ const RecipeKey& recipe_key(const std::string& path) {
                                         did_you_mean(wanted, known));
 }
 
+std::string allowed_text(const RecipeKey& key) {
+  if (key.words.empty()) return key.range;
+  constexpr std::string_view kMustBe = "must be ";
+  const bool of_numbers = key.range.starts_with(kMustBe);
+  std::string text;
+  for (const auto& word : key.words) text += (text.empty() ? "" : ", ") + word;
+  if (key.range.empty()) return text;
+  return text + ", or " + (of_numbers ? "a number " + key.range.substr(kMustBe.size()) : key.range);
+}
+
 std::string explanation(const RecipeKey& key, size_t width) {
   std::string text = key.path + '\n';
   const auto line = [&text, width](const std::string& head, const std::string& value) {
@@ -276,12 +359,10 @@ std::string explanation(const RecipeKey& key, size_t width) {
           "  " + head + std::string(9 - head.size(), ' ') + wrapped(value, width, 11, 11) + '\n';
     }
   };
-  std::string words;
-  for (const auto& word : key.words) words += (words.empty() ? "" : ", ") + word;
   line("meaning", key.meaning);
   line("type", key.type);
   line("default", key.default_value);
-  line("allowed", words.empty() ? key.range : words);
+  line("allowed", allowed_text(key));
   line("example", key.example.empty() ? "" : "tare run RECIPE " + key.example);
   return text;
 }

@@ -11,13 +11,15 @@ namespace tare {
 /// Describes one key. What it means stands in docs/recipes.md, which is built into the program; all
 /// else is asked of the options themselves.
 struct RecipeKey {
-  std::string path{};                ///< "batch", "phases.N.lr", "phases.N.schedule.kind"
-  std::string meaning{};             ///< plain text, without a full stop at the end
-  std::string type{};                ///< "a whole number", "a mapping", "a list of text"
-  std::string default_value{};       ///< as YAML; empty: there is none
-  std::string range{};               ///< "must be >= 1"; empty: any value of the type
+  std::string path{};           ///< "batch", "phases.N.lr", "phases.N.schedule.kind"
+  std::string meaning{};        ///< plain text, without a full stop at the end
+  std::string type{};           ///< "a whole number", "a mapping", "a list of text"
+  std::string default_value{};  ///< as YAML; empty: there is none
+  std::string range{};          ///< "must be >= 1"; beside words what else it takes; may be empty
   std::vector<std::string> words{};  ///< names that it takes, and true and false; may be empty
-  std::string example{};             ///< a setting as `tare run` takes it: "batch=128"
+  /// Holds a setting as `tare run` takes it, with another value than the default: "batch=128"; or
+  /// two of them, where one needs the other.
+  std::string example{};
 };
 
 /// Returns every key, mappings before what is in them, in the order of the options. Made at the
@@ -30,6 +32,10 @@ struct RecipeKey {
 /// Returns the key at a path; the number of a phase may stand for N, or nothing at all:
 /// "phases.0.lr", "phases.lr". Throws ConfigError for an unknown one, naming the nearest.
 [[nodiscard]] const RecipeKey& recipe_key(const std::string& path);
+
+/// Returns what the key takes: its words and its range, "auto, or a number >= 1"; empty: any value
+/// of its type.
+[[nodiscard]] std::string allowed_text(const RecipeKey& key);
 
 /// Returns what `tare explain` prints of a key: lines of at most `width` columns, each with a
 /// newline.

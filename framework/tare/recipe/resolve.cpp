@@ -9,6 +9,7 @@
 #include "tare/base/error.h"
 #include "tare/base/log.h"
 #include "tare/model/registry.h"
+#include "tare/recipe/class_weights.h"
 #include "tare/recipe/column_check.h"
 #include "tare/recipe/phase_data.h"
 #include "tare/recipe/read_recipe.h"
@@ -50,6 +51,7 @@ void resolve_main(const RecipeOptions& given, const OpenData& data, ResolvedReci
   resolved.generated = data.named.generated;
   resolved.facts = data.facts;
   recipe.model.options.classes = classes_of(recipe, data.facts);
+  count_class_weights(recipe, data.facts);
   recipe.batch = given.batch.value_or(default_batch(data.facts.all_training_samples));
   const Origin::Data origin = origin_of(data.named);
   for (size_t i = 0; i < recipe.phases.size(); ++i) {
@@ -68,6 +70,7 @@ void resolve_phase(const RecipeOptions& given, size_t index, const OpenData& dat
   if (phase.batch == 0 && !given.batch) phase.batch = batch_of(given, phase, data.facts);
   check_data(recipe, index, data);
   check_same_columns(recipe, index, resolved.facts, data.facts);
+  warn_of_other_weights(given, index, resolved.facts, data.facts);
   resolved.origin.data[index] = origin_of(data.named);
   resolved.phases[index] = resized(data.facts, *phase.data, recipe, index);
   if (index + 1 == recipe.phases.size()) resolved.generated = data.named.generated;

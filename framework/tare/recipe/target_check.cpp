@@ -61,6 +61,11 @@ class Comparison {
     if (!agree(then, now))
       refuse("the classes are " + listed(then, kMostNames), listed(now, kMostNames),
              "equal classes in one order");
+    if (!now.empty() && now.size() < then.size())
+      throw_at_data("has no samples of classes that the model was trained on in " +
+                        text_of(recipe_, before_) + ", and would train it never to choose them: " +
+                        listed({then.begin() + std::ssize(now), then.end()}, kMostNames),
+                    "data with all of these classes");
     const RowCoding *rows_then = rows_of(then_), *rows_now = rows_of(now_);
     if (!rows_then || !rows_now) return;
     if (is_number(*rows_then) != is_number(*rows_now) ||
@@ -77,12 +82,16 @@ class Comparison {
 
   [[noreturn]] void refuse(const std::string& then, const std::string& now,
                            const std::string& allowed) const {
+    throw_at_data("gives the outputs of the model another meaning: " + then + " in " +
+                      text_of(recipe_, before_) + ", and " + now + " in " +
+                      text_of(recipe_, phase_),
+                  allowed);
+  }
+
+  [[noreturn]] void throw_at_data(const std::string& problem, const std::string& allowed) const {
     const bool own = recipe_.phases[phase_].data.has_value();
     const std::string path = own ? "phases." + std::to_string(phase_) + ".data" : "data";
-    throw ConfigError("recipe.run", path,
-                      "gives the outputs of the model another meaning: " + then + " in " +
-                          text_of(recipe_, before_) + ", and " + now + " in " +
-                          text_of(recipe_, phase_),
+    throw ConfigError("recipe.run", path, problem,
                       allowed + ", or reset_head: true in " + text_of(recipe_, phase_), "")
         .within("", recipe_.file.place(path));
   }

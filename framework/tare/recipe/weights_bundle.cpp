@@ -66,7 +66,10 @@ void warn_of_weights_bundle(const RecipeOptions& recipe, const DataFacts& data) 
   if (!bundle.labels.empty() && !data.bundle->labels.empty() &&
       bundle.labels != data.bundle->labels)
     log::warning(only + "has " + text_of(bundle.labels) + ", and the data has " +
-                 text_of(data.bundle->labels));
+                 text_of(data.bundle->labels) +
+                 (bundle.labels.size() == data.bundle->labels.size()
+                      ? "; reset_head: true in the first phase begins with a new head"
+                      : ""));
 }
 
 void check_weights(const RecipeOptions& recipe, const DataFacts& data) {

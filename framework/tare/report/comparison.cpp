@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "tare/base/bytes.h"
+#include "tare/base/csv.h"
 #include "tare/base/error.h"
 #include "tare/base/table.h"
 #include "tare/config/node.h"
@@ -17,6 +18,7 @@
 #include "tare/report/markup.h"
 #include "tare/report/page.h"
 #include "tare/report/read_run.h"
+#include "tare/report/run_data.h"
 
 namespace tare::report {
 namespace {
@@ -24,6 +26,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kNone = "-";
+constexpr const char* kPhases = "phases";
 
 // ---- settings
 
@@ -40,6 +43,7 @@ void flatten(const config::Node& node, const std::string& path, Settings& into) 
     for (const auto& entry : node.entries)
       flatten(entry.value, path.empty() ? entry.key : path + '.' + entry.key, into);
   } else if (node.kind == config::Kind::sequence && has_maps(node)) {
+    if (path == kPhases) into[path] = std::to_string(node.items.size());
     for (size_t i = 0; i < node.items.size(); ++i)
       flatten(node.items[i], path + '.' + std::to_string(i), into);
   } else {
@@ -47,20 +51,39 @@ void flatten(const config::Node& node, const std::string& path, Settings& into) 
   }
 }
 
-Settings settings_of(const RunFiles& run) {
+Settings settings_of(const std::string& recipe) {
   Settings settings;
-  if (run.recipe.empty()) return settings;
-  flatten(config::parse_text(run.recipe, "recipe.yaml"), "", settings);
+  if (recipe.empty()) return settings;
+  flatten(config::parse_text(recipe, "recipe.yaml"), "", settings);
   settings.erase("name");
   settings.erase("folder");
   return settings;
 }
 
-std::vector<ComparedRow> differing(const std::vector<RunFiles>& runs) {
+/// Returns "phases.0.lr" for "phases.3.lr".
+std::string in_first_phase(const std::string& path) {
+  const std::string before = std::string(kPhases) + '.';
+  if (!path.starts_with(before)) return path;
+  const size_t dot = path.find('.', before.size());
+  return dot == std::string::npos ? path : before + '0' + path.substr(dot);
+}
+
+/// Whether some runs lack the setting, and the others say no more by it.
+bool says_nothing(const ComparedRow& row, const Settings& defaults) {
+  const auto& texts = row.texts;
+  if (std::ranges::find(texts, kNone) == texts.end()) return false;
+  const auto found = defaults.find(in_first_phase(row.name));
+  return std::ranges::all_of(texts, [&](const std::string& text) {
+    return text == kNone || text.empty() || text == "null" ||
+           (found != defaults.end() && text == found->second);
+  });
+}
+
+std::vector<ComparedRow> differing(const std::vector<RunFiles>& runs, const Settings& defaults) {
   std::vector<Settings> all;
   std::set<std::string> paths;
   for (const auto& run : runs) {
-    all.push_back(settings_of(run));
+    all.push_back(settings_of(run.recipe));
     for (const auto& [path, value] : all.back()) paths.insert(path);
   }
   std::vector<ComparedRow> rows;
@@ -70,8 +93,9 @@ std::vector<ComparedRow> differing(const std::vector<RunFiles>& runs) {
       const auto found = settings.find(path);
       row.texts.push_back(found == settings.end() ? kNone : found->second);
     }
-    if (std::ranges::adjacent_find(row.texts, std::not_equal_to()) != row.texts.end())
-      rows.push_back(std::move(row));
+    const bool differ =
+        std::ranges::adjacent_find(row.texts, std::not_equal_to()) != row.texts.end();
+    if (differ && !says_nothing(row, defaults)) rows.push_back(std::move(row));
   }
   return rows;
 }
@@ -224,14 +248,15 @@ std::string chart_of(const ComparedCurve& curve, const std::vector<std::string>&
 
 }  // namespace
 
-Comparison compare_runs(const std::vector<fs::path>& folders) {
+Comparison compare_runs(const std::vector<fs::path>& folders, const std::string& defaults) {
   if (folders.size() < 2 || folders.size() > kMostCompared)
     throw ConfigError("compare", "compares 2 to " + std::to_string(kMostCompared) + " runs, got " +
                                      std::to_string(folders.size()));
   std::vector<RunFiles> runs;
   for (const auto& folder : folders) runs.push_back(read_run(folder, folder));
-  Comparison result{
-      .runs = names_of(runs, folders), .settings = differing(runs), .curves = curves_of(runs)};
+  Comparison result{.runs = names_of(runs, folders),
+                    .settings = differing(runs, settings_of(defaults)),
+                    .curves = curves_of(runs)};
   Figures figures(runs.size());
   for (size_t i = 0; i < runs.size(); ++i) {
     add_figures(figures, i, runs[i]);
@@ -248,6 +273,33 @@ std::string to_text(const Comparison& comparison, size_t width) {
   text += '\n' + text_of(comparison.figures, "figure", comparison.runs, width);
   for (const auto& run : comparison.unfinished)
     text += printable(run) + " has not ended: only its epochs are known\n";
+  return text;
+}
+
+std::string to_csv(const Comparison& comparison) {
+  std::string text = "kind,name,epoch";
+  for (const auto& run : comparison.runs) text += ',' + csv_field(run);
+  text += '\n';
+  for (const auto& row : comparison.settings) {
+    text += "setting," + csv_field(row.name) + ',';
+    for (const auto& value : row.texts) text += ',' + (value == kNone ? "" : csv_field(value));
+    text += '\n';
+  }
+  for (const auto& row : comparison.figures) {
+    text += "figure," + csv_field(row.name) + ',';
+    for (const double value : row.values) text += ',' + csv_number(value);
+    text += '\n';
+  }
+  for (const auto& curve : comparison.curves) {
+    size_t epochs = 0;
+    for (const auto& line : curve.lines) epochs = std::max(epochs, line.size());
+    for (size_t i = 0; i < epochs; ++i) {
+      text += "curve," + csv_field(curve.name) + ',' + std::to_string(i + 1);
+      for (const auto& line : curve.lines)
+        text += ',' + (i < line.size() ? csv_number(line[i]) : "");
+      text += '\n';
+    }
+  }
   return text;
 }
 

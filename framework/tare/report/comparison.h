@@ -34,12 +34,19 @@ struct Comparison {
 };
 
 /// Reads the folders of 2 to kMostCompared runs, as `tare run` leaves them. The name and the folder
-/// of a run count as no setting. Throws IoError for a file that cannot be read, ConfigError for
-/// another number of folders and for a folder without a run, FormatError for a damaged file.
-[[nodiscard]] Comparison compare_runs(const std::vector<std::filesystem::path>& folders);
+/// of a run count as no setting. A setting that some of the runs do not have, and that is empty or
+/// at its default in the others, is skipped. `defaults`: the text of a recipe with all defaults,
+/// whose first phase stands for every phase. Throws IoError for a file that cannot be read,
+/// ConfigError for another number of folders and for a folder without a run, FormatError for a
+/// damaged file.
+[[nodiscard]] Comparison compare_runs(const std::vector<std::filesystem::path>& folders,
+                                      const std::string& defaults = {});
 
 /// Returns tables of the settings and the figures, within `width` columns.
 [[nodiscard]] std::string to_text(const Comparison& comparison, size_t width);
+/// Returns one table of comma-separated values: kind (setting, figure, curve), name, epoch (of a
+/// curve) and a column for each run. A value that a run does not have is empty.
+[[nodiscard]] std::string to_csv(const Comparison& comparison);
 /// Returns {runs [], settings {path: []}, figures {name: []}, curves {name: [[]]}, unfinished []},
 /// without a newline at the end; NaN is null.
 [[nodiscard]] std::string to_json(const Comparison& comparison);

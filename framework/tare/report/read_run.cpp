@@ -15,6 +15,10 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kWhere = "report.read_run";
+constexpr const char* kRecipeFile = "recipe.yaml";
+constexpr const char* kReportFile = "report.json";
+constexpr const char* kHistoryFile = "history.csv";  // of the callback csv_log, where it names none
+constexpr const char* kStepsFile = "steps.csv";      // likewise of steps_log
 
 PhaseFiles& phase_named(RunFiles& run, const std::string& name) {
   const auto known = std::ranges::find(run.phases, name, &PhaseFiles::name);
@@ -76,15 +80,21 @@ std::vector<std::string> recipe_metrics(const RunFiles& run) {
   return names;
 }
 
-RunFiles read_run(const fs::path& folder, const fs::path& trace) {
-  if (!fs::exists(folder)) throw IoError(kWhere, folder.string(), ENOENT);
-  const fs::path recipe = folder / "recipe.yaml", report = folder / "report.json";
-  if (!fs::exists(recipe) && !fs::exists(report)) {
-    throw ConfigError(kWhere, "'" + printable(folder.string()) +
-                                  "' holds no recipe.yaml and no report.json; give the folder of a "
-                                  "run, such as runs/NAME");
-  }
-  RunFiles run{.name = folder.filename().string()};
+namespace {
+
+/// Reads what the callbacks of a program leave in a folder that `tare run` has not made.
+void read_history(const fs::path& folder, RunFiles& run) {
+  PhaseFiles phase{.name = "history", .epochs = read_epochs(folder / kHistoryFile)};
+  if (fs::exists(folder / kStepsFile)) phase.steps = read_steps(folder / kStepsFile);
+  run.phases.push_back(std::move(phase));
+  run.missing.emplace_back(
+      "recipe.yaml and report.json, which tare run writes, are missing: what a program has written "
+      "to history.csv and steps.csv is all that is known.");
+}
+
+/// Reads recipe.yaml, report.json and the tables of the phases.
+void read_files_of_run(const fs::path& folder, RunFiles& run) {
+  const fs::path recipe = folder / kRecipeFile, report = folder / kReportFile;
   if (fs::exists(recipe))
     read_recipe(recipe, run);
   else
@@ -94,6 +104,25 @@ RunFiles read_run(const fs::path& folder, const fs::path& trace) {
   else
     run.missing.emplace_back("The run has not ended: it is under way, or was killed.");
   read_curves(folder, run);
+}
+
+}  // namespace
+
+RunFiles read_run(const fs::path& folder, const fs::path& trace) {
+  if (!fs::exists(folder)) throw IoError(kWhere, folder.string(), ENOENT);
+  const bool of_run = fs::exists(folder / kRecipeFile) || fs::exists(folder / kReportFile);
+  if (!of_run && !fs::exists(folder / kHistoryFile)) {
+    throw ConfigError(kWhere, "'" + printable(folder.string()) +
+                                  "' holds no recipe.yaml, no report.json and no history.csv, "
+                                  "which the callback csv_log of a program writes; give the folder "
+                                  "of a run, such as runs/NAME");
+  }
+  // "run/" names what it names without the separator at the end.
+  RunFiles run{.name = (folder.has_filename() ? folder : folder.parent_path()).filename().string()};
+  if (of_run)
+    read_files_of_run(folder, run);
+  else
+    read_history(folder, run);
   const fs::path worst = folder / kWorstRowsFile;
   if (fs::exists(worst)) run.worst_rows = read_worst_rows(worst);
   const fs::path timeline = trace / "timeline.csv";

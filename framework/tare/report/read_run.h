@@ -39,9 +39,10 @@ struct RunFiles {
 [[nodiscard]] std::vector<std::string> recipe_metrics(const RunFiles& run);
 
 /// Reads recipe.yaml, report.json, the CSV files of the phases and of the worst rows, and
-/// timeline.csv of `trace`, which need not be there if `trace` is the run's folder. Throws IoError
-/// if the folder or the trace is missing, ConfigError if the folder holds no run, FormatError and
-/// ConfigError for a damaged file.
+/// timeline.csv of `trace`, which need not be there if `trace` is the run's folder. Of a folder of
+/// a program's own, where a Learner has written history.csv by the callback csv_log, that is the
+/// only phase. Throws IoError if the folder or the trace is missing, ConfigError if the folder
+/// holds no run, FormatError and ConfigError for a damaged file.
 [[nodiscard]] RunFiles read_run(const std::filesystem::path& folder,
                                 const std::filesystem::path& trace);
 
