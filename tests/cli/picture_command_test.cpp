@@ -1,10 +1,14 @@
 // The commands with pictures of several shapes: `data.fit` in training and in predictions.
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/rand.h>
 #include <ATen/ops/randint.h>
 #include <gmock/gmock.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "support/npy_file.h"
 #include "support/tare_folder.h"
 #include "tare/base/io.h"
 #include "tare/data/image_folder.h"
@@ -60,6 +64,60 @@ TEST_F(PicturesOfSeveralShapes, ArePredictedAsTheyWereTrained) {
     write_png(folder_ / "fitted.png", resize_image(other, 8, 8));
     EXPECT_NE(predicted("other.png"), predicted("fitted.png")) << "stretched for " << fit;
   }
+}
+
+class ArrayCommands : public ::testing::Test, protected TareFolder {
+ protected:
+  void SetUp() override {
+    write_npy(folder_ / "x.npy", at::rand({40, 1, 8, 8}));
+    write_npy(folder_ / "y.npy", at::arange(40).remainder(2));
+    write("own.yaml",
+          "name: own\ndevice: cpu\nmodel: mlp\ndata: {name: npy, file: x.npy, labels: y.npy}\n"
+          "phases: [{epochs: 1}]\nexport: m.tare\n");
+  }
+};
+
+TEST_F(ArrayCommands, CheckArrays) {
+  const auto one = tare({"data", "check", "x.npy"});
+  EXPECT_EQ(one.status, 0) << one.err;
+  EXPECT_THAT(one.out, HasSubstr("x.npy  float32  [40, 1, 8, 8]           0"));
+  EXPECT_THAT(one.out, HasSubstr("0 errors, 0 warnings"));
+  for (const auto& words : {std::vector<std::string>{"data", "check", "x.npy", "labels=y.npy"},
+                            {"data", "check", "own.yaml"}}) {
+    const auto both = tare(words);
+    EXPECT_EQ(both.status, 0) << both.err;
+    EXPECT_THAT(both.out, HasSubstr("y.npy  int64    [40]"));
+    EXPECT_THAT(both.out, HasSubstr("40 samples [1, 8, 8] of x.npy; train 32, valid 8, test none"));
+  }
+  write_npy(folder_ / "short.npy", at::arange(7));
+  const auto unequal = tare({"data", "check", "x.npy", "labels=short.npy"});
+  EXPECT_EQ(unequal.status, 2);
+  EXPECT_THAT(unequal.err, HasSubstr("labels has 7 targets for 40 samples"));
+  at::Tensor bad = at::rand({40, 2});
+  bad[7][1] = INFINITY;
+  write_npy(folder_ / "bad.npy", bad);
+  const auto refused = tare({"data", "check", "bad.npy"});
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_THAT(refused.out, HasSubstr("error: bad.npy: array[7, 1] is infinite: remove the sample"));
+  const auto page = nlohmann::json::parse(tare({"data", "check", "bad.npy", "--json"}).out);
+  EXPECT_EQ(page["problem_count"], 1);
+  EXPECT_EQ(page["arrays"][0]["first_not_finite"], nlohmann::json({7, 1}));
+  EXPECT_EQ(page["arrays"][0]["shape"], nlohmann::json({40, 2}));
+  EXPECT_THAT(tare({"data", "check", "x.npy", "target=a"}).err,
+              HasSubstr("target is not taken by the data set npy"));
+}
+
+TEST_F(ArrayCommands, PredictFromAnArray) {
+  ASSERT_EQ(tare({"run", "own.yaml"}).status, 0);
+  const auto result = tare({"predict", "runs/own", "x.npy", "--json"});
+  ASSERT_EQ(result.status, 0) << result.err;
+  const auto all = nlohmann::json::parse(result.out);
+  ASSERT_EQ(all.size(), 40U);
+  EXPECT_EQ(all[39]["line"], 40);
+  EXPECT_THAT(tare({"predict", "runs/own", "x.npy", "--csv"}).out, HasSubstr("\nx.npy,40,,"));
+  const auto other = tare({"predict", "runs/own", "y.npy"});
+  EXPECT_EQ(other.status, 2);
+  EXPECT_THAT(other.err, HasSubstr("y.npy: shape: is [40], and the model takes [samples, 1, any"));
 }
 
 TEST_F(PicturesOfSeveralShapes, AFitIsCheckedBeforeAnyWork) {

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "tare/base/error.h"
+#include "tare/base/parts.h"
 #include "tare/base/table.h"
 #include "tare/cli/command.h"
 #include "tare/cli/data_check.h"
@@ -17,6 +18,7 @@
 #include "tare/data/datasets.h"
 #include "tare/data/generated_texts.h"
 #include "tare/data/image_list.h"
+#include "tare/data/npy_check.h"
 #include "tare/data/picture_check.h"
 #include "tare/data/table_check.h"
 #include "tare/data/text_folder.h"
@@ -95,10 +97,17 @@ int say(const TableCheck& check, const std::string& place, bool as_json) {
   return check.problems.count == 0 ? kSuccess : kBadInput;
 }
 
-/// Returns options of the data set csv or jsonl from `key=value`, as they stand below `data` in a
+/// Returns the name of the data set that reads a file, by its extension.
+std::string data_set_of(const std::string& file) {
+  const std::string extension = lower_case(std::filesystem::path(file).extension().string());
+  if (extension == ".npy") return "npy";
+  return extension == ".jsonl" || extension == ".ndjson" ? "jsonl" : "csv";
+}
+
+/// Returns options of the data set of a file from `key=value`, as they stand below `data` in a
 /// recipe. `data.key=value` is taken too, as a run takes it.
-DataOptions table_options(const std::string& file, const std::vector<std::string>& settings,
-                          const Arguments& arguments) {
+DataOptions file_options(const std::string& file, const std::vector<std::string>& settings,
+                         const Arguments& arguments) {
   config::Node root = config::Node::map();
   for (std::string setting : settings) {
     if (setting.starts_with("data.")) setting.erase(0, 5);
@@ -106,8 +115,7 @@ DataOptions table_options(const std::string& file, const std::vector<std::string
   }
   const bool named = root.find("name") != nullptr;
   auto options = config::read<DataOptions>(root);
-  const auto extension = std::filesystem::path(file).extension();
-  if (!named) options.name = extension == ".jsonl" || extension == ".ndjson" ? "jsonl" : "csv";
+  if (!named) options.name = data_set_of(file);
   if (!options.file.empty())
     throw ConfigError("tare data", "file", "is the one that the command names", "omit it",
                       options.file);
@@ -117,13 +125,18 @@ DataOptions table_options(const std::string& file, const std::vector<std::string
   return options;
 }
 
-/// Checks a list of pictures or, with options or without a column `path`, a table.
-int check_file(const std::string& file, const std::vector<std::string>& settings,
-               const Arguments& arguments) {
-  const bool as_json = arguments.has("json");
-  if (!arguments.has("target") && settings.empty() && is_picture_list(file))
-    return say(check_listed_pictures(file), file, as_json);
-  return say(check_table(table_options(file, settings, arguments)), file, as_json);
+/// Checks the inputs of the data set npy, and with `labels` the targets and the data set too.
+int check_arrays(const DataOptions& options, bool as_json) {
+  std::vector<NpyCheck> arrays{check_npy(options.file)};
+  if (!options.labels.empty()) arrays.push_back(check_npy(options.labels));
+  const bool good =
+      std::ranges::all_of(arrays, [](const NpyCheck& array) { return array.problem.empty(); });
+  std::string description;
+  if (good && arrays.size() > 1)  // throws its first problem
+    description = datasets::make(options, datasets::Network::forbidden).description;
+  std::cout << (as_json ? json_of(arrays, description)
+                        : text_of(arrays, description, width_for(std::cout)));
+  return good ? kSuccess : kBadInput;
 }
 
 /// Checks a folder of texts, of which the first problem is thrown.
@@ -158,10 +171,21 @@ int check_data_set(const DataOptions& options, bool as_json) {
   if (name == "csv" || name == "jsonl") return say(check_table(options), options.file, as_json);
   if (name == "image_list") return say(check_listed_pictures(options.file), options.file, as_json);
   if (name == "image_folder" || name == "cifar") return check_folder(options.folder, as_json);
+  if (name == "npy") return check_arrays(options, as_json);
   const datasets::Named named = datasets::make(options, datasets::Network::forbidden);
   std::cout << (as_json ? json_of(named.description)
                         : printable(named.description, 2000) + "\n0 errors, 0 warnings\n");
   return kSuccess;
+}
+
+/// Checks a list of pictures or, with options or without a column `path`, another file.
+int check_file(const std::string& file, const std::vector<std::string>& settings,
+               const Arguments& arguments) {
+  const bool as_json = arguments.has("json");
+  const bool plain = settings.empty() && !arguments.has("target");
+  if (plain && data_set_of(file) == "csv" && is_picture_list(file))
+    return say(check_listed_pictures(file), file, as_json);
+  return check_data_set(file_options(file, settings, arguments), as_json);
 }
 
 /// Checks the data of a recipe and those that its phases have of their own, each once.

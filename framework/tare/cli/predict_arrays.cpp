@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "tare/base/error.h"
-#include "tare/checkpoint/dtypes.h"
 #include "tare/data/npy.h"
 
 namespace tare::cli {
@@ -85,8 +84,7 @@ class ArrayReader {
   }
 
   [[noreturn]] void refuse_dtype(const std::string& takes) const {
-    refuse("descr", "is " + std::string(checkpoint::find_dtype(array_.scalar_type())->torch_name) +
-                        ", and " + takes);
+    refuse("descr", "is " + numpy_dtype(array_) + ", and " + takes);
   }
 
   [[nodiscard]] at::Tensor converted(const at::Tensor& samples) const {

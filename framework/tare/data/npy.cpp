@@ -24,13 +24,16 @@ constexpr size_t kLongestHead = 1 << 16;
 constexpr size_t kMostSizes = 16;
 
 struct NpyType {
-  std::string_view name{};
+  std::string_view name{};  // in the file
   c10::ScalarType type = c10::kFloat;
+  std::string_view numpy_name{};
 };
 constexpr std::array kTypes = {
-    NpyType{"|u1", c10::kByte}, NpyType{"|i1", c10::kChar},  NpyType{"<i2", c10::kShort},
-    NpyType{"<i4", c10::kInt},  NpyType{"<i8", c10::kLong},  NpyType{"|b1", c10::kBool},
-    NpyType{"<f2", c10::kHalf}, NpyType{"<f4", c10::kFloat}, NpyType{"<f8", c10::kDouble}};
+    NpyType{"|u1", c10::kByte, "uint8"},    NpyType{"|i1", c10::kChar, "int8"},
+    NpyType{"<i2", c10::kShort, "int16"},   NpyType{"<i4", c10::kInt, "int32"},
+    NpyType{"<i8", c10::kLong, "int64"},    NpyType{"|b1", c10::kBool, "bool"},
+    NpyType{"<f2", c10::kHalf, "float16"},  NpyType{"<f4", c10::kFloat, "float32"},
+    NpyType{"<f8", c10::kDouble, "float64"}};
 
 /// Reads a file step by step.
 class NpyReader {
@@ -94,8 +97,8 @@ class NpyReader {
   }
 
   c10::ScalarType type_of(std::string_view text) const {
-    for (const auto& [name, type] : kTypes)
-      if (text.starts_with('\'' + std::string(name) + '\'')) return type;
+    for (const NpyType& known : kTypes)
+      if (text.starts_with('\'' + std::string(known.name) + '\'')) return known.type;
     fail("descr",
          "is " + printable(text.substr(0, text.find(',')), 40) +
              ", which is not read: save array.astype(numpy.float32), or numpy.int64 for classes");
@@ -126,6 +129,12 @@ class NpyReader {
 
 at::Tensor read_npy(const std::filesystem::path& path, int64_t limit_bytes) {
   return NpyReader(path, limit_bytes).read();
+}
+
+std::string numpy_dtype(const at::Tensor& array) {
+  const auto found = std::ranges::find(kTypes, array.scalar_type(), &NpyType::type);
+  return std::string(found == kTypes.end() ? c10::toString(array.scalar_type())
+                                           : found->numpy_name);
 }
 
 }  // namespace tare

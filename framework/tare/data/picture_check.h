@@ -22,6 +22,12 @@ struct PictureClass {
   int64_t pictures = 0;  ///< that can be decoded
 };
 
+/// Counts the files of one kind that are skipped, because they are no pictures.
+struct SkippedFiles {
+  int64_t files = 0;                 ///< of the kind
+  std::vector<std::string> first{};  ///< at most three of them, below the folder
+};
+
 /// Describes some lengths, in pixels.
 struct LengthRange {
   int64_t least = 0;   ///< the smallest
@@ -38,6 +44,8 @@ struct PictureCheck {
   std::map<std::string, int64_t> formats{};   ///< pictures by "PNG", "JPEG" and "WebP"
   std::map<std::string, int64_t> channels{};  ///< pictures by "grey" and "RGB"
   LengthRange height{}, width{};              ///< of the pictures that can be decoded
+  /// Files of other kinds that are skipped, by their extension in lower case; none of a list.
+  std::map<std::string, SkippedFiles> skipped{};
 };
 
 /// Reads and decodes every picture that image_folder() or image_folder_splits() would read.
