@@ -7,6 +7,7 @@
 #include <map>
 
 #include "tare/base/error.h"
+#include "tare/base/log.h"
 #include "tare/base/parts.h"
 #include "tare/base/table.h"
 #include "tare/cli/command.h"
@@ -178,13 +179,33 @@ int check_data_set(const DataOptions& options, bool as_json) {
   return kSuccess;
 }
 
-/// Checks a list of pictures or, with options or without a column `path`, another file.
+/// Whether a file is a table with two columns or more, of which two thirds of the lines can be read.
+bool reads_as_table(const std::string& file) {
+  try {
+    const TableCheck check = check_table(file, "");
+    return check.columns.size() > 1 && 2 * check.problems.count <= check.rows;
+  } catch (const FormatError& error) {
+    log::debug(error.what());
+    return false;
+  }
+}
+
+/// Checks a list of pictures or, with options or without a column `path`, another file. A .txt file
+/// that is no table is a text for a language model.
 int check_file(const std::string& file, const std::vector<std::string>& settings,
                const Arguments& arguments) {
   const bool as_json = arguments.has("json");
   const bool plain = settings.empty() && !arguments.has("target");
   if (plain && data_set_of(file) == "csv" && is_picture_list(file))
     return say(check_listed_pictures(file), file, as_json);
+  if (plain && lower_case(std::filesystem::path(file).extension().string()) == ".txt" &&
+      !reads_as_table(file)) {
+    if (!as_json)
+      std::cout << printable(file) << " is no table, and is checked as the data set text, as in "
+                << "`data: {name: text, file: " << printable(file)
+                << "}`; a table needs its options, such as target=COLUMN\n";
+    return check_data_set({.name = "text", .file = file}, as_json);
+  }
   return check_data_set(file_options(file, settings, arguments), as_json);
 }
 

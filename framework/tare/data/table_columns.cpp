@@ -49,7 +49,8 @@ void check_names(const TableText& table, const char* field, const Names& given) 
 std::string one_column(const TableText& table) {
   return "has one column only, '" + printable(table.names().front(), 80) +
          "': a table has the target and at least one more column; where another character than "
-         "',', ';' and a tab is between the fields, name it in data.separator";
+         "',', ';' and a tab is between the fields, name it in data.separator; a text for a "
+         "language model is the data set text";
 }
 
 void check_options(const TableText& table, const TableOptions& o) {
