@@ -143,6 +143,18 @@ TEST_F(Piped, AFolderIsChecked) {
   EXPECT_THAT(option.err, HasSubstr("--count is an option of tare data make"));
 }
 
+TEST_F(Piped, FilesOfOtherKindsAreListed) {
+  for (int i = 0; i < 4; ++i)
+    std::ofstream(folder_ / "own pictures/7" / (std::to_string(i) + ".gif")) << "GIF89a";
+  const auto check = shell("tare data check 'own pictures'");
+  EXPECT_EQ(check.status, 0) << check.out << check.err;
+  EXPECT_THAT(check.out, HasSubstr("skipped  files  of another kind than pictures\n"
+                                   ".gif         4  7/0.gif, 7/1.gif, 7/2.gif, ...\n"));
+  EXPECT_THAT(check.out, HasSubstr("0 errors, 0 warnings"));
+  EXPECT_THAT(shell("tare data check --json 'own pictures'").out,
+              HasSubstr("\"extension\": \".gif\",\n      \"files\": 4"));
+}
+
 TEST_F(Piped, ASampleThatFailsIsInTheJsonToo) {
   const auto result = shell(
       "(find 'own pictures' -name '*.png'; echo absent.png) | "

@@ -50,6 +50,28 @@ TEST_F(TextCommand, ARecipeIsCheckedPlannedRunAndPredictsTexts) {
   EXPECT_THAT(refused.err, HasSubstr("group_by_length chooses the order of the samples"));
 }
 
+TEST_F(TextCommand, AFileOfTextIsCheckedAsTheDataSetThatReadsIt) {
+  std::string text = "Once upon a time, there was a king.\n";
+  for (int i = 0; i < 60; ++i) text += "He said \"no\", and went on.\nThen he slept;\n\n";
+  write("story.txt", text);
+  const auto check = tare({"data", "check", "story.txt"});
+  EXPECT_EQ(check.status, 0) << check.err;
+  EXPECT_THAT(check.out, HasSubstr("story.txt is no table, and is checked as the data set text, as "
+                                   "in `data: {name: text, file: story.txt}`"));
+  EXPECT_THAT(check.out, HasSubstr("0 errors, 0 warnings"));
+  const auto named = tare({"data", "check", "story.txt", "name=text", "context=16"});
+  EXPECT_EQ(named.status, 0) << named.err;
+  EXPECT_THAT(named.out, HasSubstr("2,616 characters of story.txt"));
+  EXPECT_EQ(tare({"data", "check", "story.txt", "--json"}).out.front(), '{');
+  write("table.txt", "a\tb\n1\t2\n3\n4\t5\n");
+  const auto table = tare({"data", "check", "table.txt"});
+  EXPECT_EQ(table.status, 2) << table.out;
+  EXPECT_THAT(table.out, HasSubstr("error: line 3 has 1 field, and the head has 2"));
+  write("story.md", "Once\nupon\n");
+  EXPECT_THAT(tare({"data", "check", "story.md"}).out,
+              HasSubstr("a text for a language model is the data set text"));
+}
+
 TEST_F(TextCommand, BatchesOfSimilarLengthAreSwept) {
   std::ofstream(folder_ / "small.yaml")
       << "name: small\nbatch: 8\ndevice: cpu\nmodel: {name: lstm, width: 8}\n"

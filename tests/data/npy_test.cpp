@@ -13,10 +13,12 @@
 #include "support/temp_dir.h"
 #include "tare/base/error.h"
 #include "tare/data/datasets.h"
+#include "tare/data/npy_check.h"
 
 namespace tare::testing {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 std::string npy_text(const std::string& head, const std::string& data) {
@@ -129,6 +131,46 @@ TEST(Npy, NamesTheSampleOfABadNumberOrLabel) {
   large[2] = 1e39;
   EXPECT_THAT(refusal(inputs, large),
               HasSubstr("y.npy: sample 2 (from 0): has a number that float32 does not hold"));
+}
+
+TEST(NpyCheck, DescribesAnArray) {
+  const TempDir folder;
+  write_npy(folder / "x.npy", at::arange(40).to(at::kFloat).view({20, 2}));
+  const NpyCheck check = check_npy(folder / "x.npy");
+  EXPECT_EQ(check.problem, "");
+  EXPECT_EQ(check.dtype, "float32");
+  EXPECT_THAT(check.shape, ElementsAre(20, 2));
+  EXPECT_EQ(check.not_finite, 0);
+  EXPECT_THAT(check.first_not_finite, ElementsAre());
+  EXPECT_EQ(check.least, 0);
+  EXPECT_DOUBLE_EQ(check.mean, 19.5);
+  EXPECT_EQ(check.most, 39);
+  write_npy(folder / "x.npy", at::arange(-3, 4));
+  EXPECT_EQ(check_npy(folder / "x.npy").dtype, "int64");
+  EXPECT_EQ(check_npy(folder / "x.npy").least, -3);
+  write_npy(folder / "x.npy", at::arange(0));
+  EXPECT_THAT(check_npy(folder / "x.npy").problem, HasSubstr("has no samples"));
+}
+
+TEST(NpyCheck, LocatesTheFirstNumberThatIsNotFinite) {
+  const TempDir folder;
+  at::Tensor array = at::arange(1 << 21).to(at::kDouble).view({-1, 4, 2});
+  array[200000][3][1] = NAN;  // behind the first part that is looked at
+  array[200001][0][0] = -INFINITY;
+  array[200002][0][0] = 1e300;
+  write_npy(folder / "x.npy", array);
+  const NpyCheck check = check_npy(folder / "x.npy");
+  EXPECT_EQ(check.not_finite, 3);
+  EXPECT_THAT(check.first_not_finite, ElementsAre(200000, 3, 1));
+  EXPECT_THAT(check.problem, HasSubstr("array[200000, 3, 1] is NaN, and 2 more of the 2,097,152 "
+                                       "elements are not finite in float32: remove the sample"));
+  EXPECT_EQ(check.most, (1 << 21) - 1);
+  write_npy(folder / "x.npy", array[200001]);
+  EXPECT_THAT(check_npy(folder / "x.npy").problem,
+              HasSubstr("array[0, 0] is minus infinite: remove"));
+  write_npy(folder / "x.npy", array[200002]);
+  EXPECT_THAT(check_npy(folder / "x.npy").problem,
+              HasSubstr("array[0, 0] is 1e+300, which float32 does not hold: remove"));
 }
 
 TEST(Npy, RefusesTargetsWhoseSpreadFloat32Loses) {

@@ -117,6 +117,35 @@ TEST(PictureCheck, WhatIsReadOrSkippedAllTheSameIsAWarning) {
                   "stretches, crops or pads them"));
 }
 
+TEST(PictureCheck, FilesOfOtherKindsAreCountedAndAreNoFindings) {
+  const TempDir folder;
+  for (const char* split : {"train", "valid"})
+    for (const char* label : {"cat", "dog"})
+      add(folder / split / label / "1.png", split[0] == 't' ? label[0] : 100 + label[0]);
+  for (int i = 0; i < 5; ++i)
+    io::write_atomically(folder / "train/cat" / (std::to_string(i) + ".GIF"), "GIF89a");
+  io::write_atomically(folder / "valid/list.csv", "path");
+  io::write_atomically(folder / "train/dog/readme", "a text");
+  io::write_atomically(folder / "train/dog/.hidden", "a text");
+  const PictureCheck check = check_pictures(folder.path());
+  EXPECT_THAT(lines_of(check.problems), IsEmpty());
+  EXPECT_THAT(lines_of(check.warnings), IsEmpty());
+  ASSERT_THAT(check.skipped, SizeIs(3));
+  EXPECT_EQ(check.skipped.at(".gif").files, 5);
+  EXPECT_THAT(check.skipped.at(".gif").first,
+              ElementsAre("train/cat/0.GIF", "train/cat/1.GIF", "train/cat/2.GIF"));
+  EXPECT_THAT(check.skipped.at(".csv").first, ElementsAre("valid/list.csv"));
+  EXPECT_EQ(check.skipped.at("").files, 1);
+}
+
+TEST(PictureCheck, AFolderOfArraysNamesTheirDataSet) {
+  const TempDir folder;
+  io::write_atomically(folder / "x.npy", "an array");
+  EXPECT_THAT(lines_of(check_pictures(folder.path()).problems),
+              ElementsAre(HasSubstr("arrays of NumPy are the data set npy, and `tare data check "
+                                    "FILE.npy`")));
+}
+
 TEST(PictureCheck, OtherChannelsAndEqualFilesAreWarnings) {
   const TempDir folder;
   add(folder / "train/cat/1.png", 1);

@@ -10,7 +10,7 @@
 
 namespace tare::testing {
 
-/// Writes a tensor of float32, float64 or int64 as numpy.save does.
+/// Writes a tensor of float32, float64, int64 or uint8 as numpy.save does.
 inline void write_npy(const std::filesystem::path& file, const at::Tensor& tensor) {
   const at::Tensor array = tensor.contiguous();
   std::string shape;
@@ -18,6 +18,7 @@ inline void write_npy(const std::filesystem::path& file, const at::Tensor& tenso
   std::string head = std::string("{'descr': '") +
                      (array.scalar_type() == at::kLong     ? "<i8"
                       : array.scalar_type() == at::kDouble ? "<f8"
+                      : array.scalar_type() == at::kByte   ? "|u1"
                                                            : "<f4") +
                      "', 'fortran_order': False, 'shape': (" + shape + "), }";
   constexpr size_t kAlignment = 64, kStart = 10;

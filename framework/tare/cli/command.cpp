@@ -135,8 +135,8 @@ const std::vector<Command>& commands() {
        {"tare cp digits/staged mine.yaml"},
        cp_command},
       {"data",
-       "fetch a data set, make a generated one, or check pictures, texts, a table or a recipe's "
-       "data",
+       "fetch a data set, make a generated one, or check pictures, texts, arrays, a table or a "
+       "recipe's data",
        "fetch|make|check NAME|PATH [key=value ...]",
        2,
        {{"out", "DIR", "make: where the files go (default: the data cache)"},
@@ -153,8 +153,8 @@ const std::vector<Command>& commands() {
         {"make", "write generated digits or texts as files"},
         {"check",
          "read every picture of a folder or a list, every text of a folder, every row of a table, "
-         "or the data of a recipe, "
-         "and name what is bad; key=value: options of the table as in data of a recipe"}}},
+         "every number of an array, or the data of a recipe, and name what is bad; key=value: "
+         "options of the data set of a file as in data of a recipe"}}},
       {"export",
        "write a bundle for prediction from a run, a checkpoint of a run or another bundle",
        "RUN|CHECKPOINT|BUNDLE",

@@ -7,6 +7,8 @@
 #include <map>
 
 #include "tare/base/error.h"
+#include "tare/base/log.h"
+#include "tare/base/parts.h"
 #include "tare/base/table.h"
 #include "tare/cli/command.h"
 #include "tare/cli/data_check.h"
@@ -17,6 +19,7 @@
 #include "tare/data/datasets.h"
 #include "tare/data/generated_texts.h"
 #include "tare/data/image_list.h"
+#include "tare/data/npy_check.h"
 #include "tare/data/picture_check.h"
 #include "tare/data/table_check.h"
 #include "tare/data/text_folder.h"
@@ -108,10 +111,17 @@ int say(const TableCheck& check, const std::string& place, bool as_json) {
   return check.problems.count == 0 ? kSuccess : kBadInput;
 }
 
-/// Returns options of the data set csv or jsonl from `key=value`, as they stand below `data` in a
+/// Returns the name of the data set that reads a file, by its extension.
+std::string data_set_of(const std::string& file) {
+  const std::string extension = lower_case(std::filesystem::path(file).extension().string());
+  if (extension == ".npy") return "npy";
+  return extension == ".jsonl" || extension == ".ndjson" ? "jsonl" : "csv";
+}
+
+/// Returns options of the data set of a file from `key=value`, as they stand below `data` in a
 /// recipe. `data.key=value` is taken too, as a run takes it.
-DataOptions table_options(const std::string& file, const std::vector<std::string>& settings,
-                          const Arguments& arguments) {
+DataOptions file_options(const std::string& file, const std::vector<std::string>& settings,
+                         const Arguments& arguments) {
   config::Node root = config::Node::map();
   for (std::string setting : settings) {
     if (setting.starts_with("data.")) setting.erase(0, 5);
@@ -119,8 +129,9 @@ DataOptions table_options(const std::string& file, const std::vector<std::string
   }
   const bool named = root.find("name") != nullptr;
   auto options = config::read<DataOptions>(root);
-  const auto extension = std::filesystem::path(file).extension();
-  if (!named) options.name = extension == ".jsonl" || extension == ".ndjson" ? "jsonl" : "csv";
+  if (!named) options.name = data_set_of(file);
+  if (!named && options.name == "csv" && !options.targets.empty() && is_picture_list(file))
+    options.name = "image_list";
   if (!options.file.empty())
     throw ConfigError("tare data", "file", "is the one that the command names", "omit it",
                       options.file);
@@ -130,13 +141,18 @@ DataOptions table_options(const std::string& file, const std::vector<std::string
   return options;
 }
 
-/// Checks a list of pictures or, with options or without a column `path`, a table.
-int check_file(const std::string& file, const std::vector<std::string>& settings,
-               const Arguments& arguments) {
-  const bool as_json = arguments.has("json");
-  if (!arguments.has("target") && settings.empty() && is_picture_list(file))
-    return say(check_listed_pictures(file), file, as_json);
-  return say(check_table(table_options(file, settings, arguments)), file, as_json);
+/// Checks the inputs of the data set npy, and with `labels` the targets and the data set too.
+int check_arrays(const DataOptions& options, bool as_json) {
+  std::vector<NpyCheck> arrays{check_npy(options.file)};
+  if (!options.labels.empty()) arrays.push_back(check_npy(options.labels));
+  const bool good =
+      std::ranges::all_of(arrays, [](const NpyCheck& array) { return array.problem.empty(); });
+  std::string description;
+  if (good && arrays.size() > 1)  // throws its first problem
+    description = datasets::make(options, datasets::Network::forbidden).description;
+  std::cout << (as_json ? json_of(arrays, description)
+                        : text_of(arrays, description, width_for(std::cout)));
+  return good ? kSuccess : kBadInput;
 }
 
 /// Checks a folder of texts, of which the first problem is thrown.
@@ -169,12 +185,45 @@ int check_data_set(const DataOptions& options, bool as_json) {
   datasets::check_files(options);
   const std::string& name = options.name;
   if (name == "csv" || name == "jsonl") return say(check_table(options), options.file, as_json);
-  if (name == "image_list") return say(check_listed_pictures(options.file), options.file, as_json);
+  if (name == "image_list")
+    return say(check_listed_pictures(options.file, options.targets), options.file, as_json);
   if (name == "image_folder" || name == "cifar") return check_folder(options.folder, as_json);
+  if (name == "npy") return check_arrays(options, as_json);
   const datasets::Named named = datasets::make(options, datasets::Network::forbidden);
   std::cout << (as_json ? json_of(named.description)
                         : printable(named.description, 2000) + "\n0 errors, 0 warnings\n");
   return kSuccess;
+}
+
+/// Whether a file is a table with two columns or more, of which two thirds of the lines can be
+/// read.
+bool reads_as_table(const std::string& file) {
+  try {
+    const TableCheck check = check_table(file, "");
+    return check.columns.size() > 1 && 2 * check.problems.count <= check.rows;
+  } catch (const FormatError& error) {
+    log::debug(error.what());
+    return false;
+  }
+}
+
+/// Checks a list of pictures or, with options or without a column `path`, another file. A .txt file
+/// that is no table is a text for a language model.
+int check_file(const std::string& file, const std::vector<std::string>& settings,
+               const Arguments& arguments) {
+  const bool as_json = arguments.has("json");
+  const bool plain = settings.empty() && !arguments.has("target");
+  if (plain && data_set_of(file) == "csv" && is_picture_list(file))
+    return say(check_listed_pictures(file), file, as_json);
+  if (plain && lower_case(std::filesystem::path(file).extension().string()) == ".txt" &&
+      !reads_as_table(file)) {
+    if (!as_json)
+      std::cout << printable(file) << " is no table, and is checked as the data set text, as in "
+                << "`data: {name: text, file: " << printable(file)
+                << "}`; a table needs its options, such as target=COLUMN\n";
+    return check_data_set({.name = "text", .file = file}, as_json);
+  }
+  return check_data_set(file_options(file, settings, arguments), as_json);
 }
 
 /// Checks the data of a recipe and those that its phases have of their own, each once.

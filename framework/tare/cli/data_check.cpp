@@ -1,9 +1,13 @@
-// Prints what a check of pictures or of a table has found.
+// Prints what a check of pictures, a table or arrays has found.
 #include "tare/cli/data_check.h"
+
+#include <c10/util/ArrayRef.h>
+#include <c10/util/StringUtil.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "tare/base/bytes.h"
 #include "tare/base/error.h"
@@ -36,6 +40,55 @@ std::string table_of_classes(const PictureCheck& check, size_t width) {
     if (splits) rows.back().insert(rows.back().begin(), one.split);
   }
   return text_table(columns, rows, width);
+}
+
+std::string figure(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.6g", value);
+  return text;
+}
+
+std::string table_of_targets(const PictureCheck& check, size_t width) {
+  std::vector<TableRow> rows;
+  for (const TargetRange& target : check.targets)
+    rows.push_back(
+        {printable(target.name), figure(target.least), figure(target.mean), figure(target.most)});
+  return text_table({{.head = "target"},
+                     {.head = "min", .figure = true},
+                     {.head = "mean", .figure = true},
+                     {.head = "max", .figure = true}},
+                    rows, width);
+}
+
+json json_of(const std::vector<TargetRange>& targets) {
+  json list = json::array();
+  for (const auto& [name, least, mean, most] : targets)
+    list.push_back({{"name", name}, {"min", least}, {"mean", mean}, {"max", most}});
+  return list;
+}
+
+/// Returns a row for each kind of files that are skipped.
+std::string table_of_skipped(const PictureCheck& check, size_t width) {
+  std::vector<TableRow> rows;
+  for (const auto& [extension, kind] : check.skipped) {
+    std::string first;
+    for (const std::string& name : kind.first)
+      first += (first.empty() ? "" : ", ") + printable(name);
+    if (kind.files > static_cast<int64_t>(kind.first.size())) first += ", ...";
+    rows.push_back({extension.empty() ? "(none)" : printable(extension), format_count(kind.files),
+                    std::move(first)});
+  }
+  return text_table({{.head = "skipped"},
+                     {.head = "files", .figure = true},
+                     {.head = "of another kind than pictures", .whole = true}},
+                    rows, width);
+}
+
+json json_of(const std::map<std::string, SkippedFiles>& skipped) {
+  json list = json::array();
+  for (const auto& [extension, kind] : skipped)
+    list.push_back({{"extension", extension}, {"files", kind.files}, {"first", kind.first}});
+  return list;
 }
 
 json json_of(const std::vector<PictureFinding>& findings) {
@@ -72,10 +125,11 @@ std::string lines_of(const char* word, const TableFindings& findings) {
   return text;
 }
 
-std::string figure(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.6g", value);
-  return text;
+/// Whether an array has an element that is finite.
+bool has_figures(const NpyCheck& array) {
+  int64_t elements = array.shape.empty() ? 0 : 1;
+  for (const int64_t size : array.shape) elements *= size;
+  return elements > array.not_finite;
 }
 
 json json_of(const TableFindings& findings) {
@@ -105,6 +159,8 @@ std::string text_of(const PictureCheck& check, size_t width) {
                         {.head = "max", .figure = true}},
                        {row_of("height", check.height), row_of("width", check.width)}, width) +
             '\n';
+  if (!check.targets.empty()) text += table_of_targets(check, width) + '\n';
+  if (!check.skipped.empty()) text += table_of_skipped(check, width) + '\n';
   text += format_count(check.pictures) + " pictures";
   if (check.pictures > 0) text += ": " + counts(check.formats) + "; " + counts(check.channels);
   return text + "\n" + counted(std::ssize(check.problems), "error") + ", " +
@@ -122,6 +178,8 @@ std::string json_of(const PictureCheck& check, const std::string& folder) {
                  {"channels", check.channels},
                  {"height", json_of(check.height)},
                  {"width", json_of(check.width)},
+                 {"targets", json_of(check.targets)},
+                 {"skipped", json_of(check.skipped)},
                  {"problems", json_of(check.problems)},
                  {"warnings", json_of(check.warnings)}};
   return all.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
@@ -132,7 +190,7 @@ std::string text_of(const TableCheck& check, size_t width) {
   if (!text.empty()) text += '\n';
   std::vector<TableRow> rows;
   for (const CheckedColumn& column : check.columns) {
-    const bool number = column.kind == "number";
+    const bool number = column.kind == "number" || column.kind == "label";
     rows.push_back({printable(column.name), column.kind + (column.target ? ", target" : ""),
                     format_count(column.missing), format_count(column.different),
                     number ? figure(column.least) : "", number ? figure(column.mean) : "",
@@ -156,6 +214,59 @@ std::string text_of(const TableCheck& check, size_t width) {
          counted(check.warnings.count, "warning") + '\n';
 }
 
+std::string text_of(const std::vector<NpyCheck>& arrays, const std::string& description,
+                    size_t width) {
+  std::string text;
+  std::vector<TableRow> rows;
+  int64_t problems = 0;
+  for (const NpyCheck& array : arrays) {
+    if (!array.problem.empty()) {
+      ++problems;
+      text += "error: " + printable(array.file.string()) + ": " + array.problem + '\n';
+    }
+    const bool any = has_figures(array);
+    rows.push_back({printable(array.file.string()), array.dtype,
+                    c10::str(c10::IntArrayRef(array.shape)), format_count(array.not_finite),
+                    any ? figure(array.least) : "", any ? figure(array.mean) : "",
+                    any ? figure(array.most) : ""});
+  }
+  if (problems > 0) text += '\n';
+  return text +
+         text_table({{.head = "array"},
+                     {.head = "dtype"},
+                     {.head = "shape"},
+                     {.head = "not finite", .figure = true},
+                     {.head = "min", .figure = true},
+                     {.head = "mean", .figure = true},
+                     {.head = "max", .figure = true}},
+                    rows, width) +
+         '\n' + (description.empty() ? "" : printable(description, 2000) + '\n') +
+         counted(problems, "error") + ", 0 warnings\n";
+}
+
+std::string json_of(const std::vector<NpyCheck>& arrays, const std::string& description) {
+  json list = json::array(), problems = json::array();
+  for (const NpyCheck& array : arrays) {
+    const auto value = [&](double figure) { return has_figures(array) ? json(figure) : json(); };
+    list.push_back(
+        {{"file", array.file.string()},
+         {"dtype", array.dtype},
+         {"shape", array.shape},
+         {"not_finite", array.not_finite},
+         {"first_not_finite", array.not_finite > 0 ? json(array.first_not_finite) : json()},
+         {"min", value(array.least)},
+         {"mean", value(array.mean)},
+         {"max", value(array.most)}});
+    if (!array.problem.empty())
+      problems.push_back({{"file", array.file.string()}, {"problem", array.problem}});
+  }
+  const json all{{"data", description.empty() ? json() : json(description)},
+                 {"arrays", list},
+                 {"problem_count", problems.size()},
+                 {"problems", problems}};
+  return all.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
 std::string json_of(const std::string& description) {
   return json{{"data", description}, {"problem_count", 0}}.dump(2, ' ', false,
                                                                 json::error_handler_t::replace) +
@@ -166,7 +277,7 @@ std::string json_of(const TableCheck& check, const std::string& file) {
   json columns = json::array();
   for (const CheckedColumn& column : check.columns) {
     const auto value = [&](double figure) {
-      return column.kind == "number" ? json(figure) : json();
+      return column.kind == "number" || column.kind == "label" ? json(figure) : json();
     };
     columns.push_back({{"name", column.name},
                        {"kind", column.kind},

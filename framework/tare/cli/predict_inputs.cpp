@@ -18,6 +18,7 @@
 #include "tare/base/io.h"
 #include "tare/base/log.h"
 #include "tare/checkpoint/safetensors.h"
+#include "tare/cli/predict_arrays.h"
 #include "tare/data/class_folders.h"
 #include "tare/data/picture_kind.h"
 #include "tare/inference/rows.h"
@@ -39,9 +40,11 @@ constexpr int64_t kMaxRowsBytes = int64_t{1} << 30;
 
 constexpr std::array<std::string_view, 1> kTextExtensions{".txt"};
 constexpr std::array<std::string_view, 1> kTensorExtensions{".safetensors"};
+constexpr std::array<std::string_view, 1> kArrayExtensions{".npy"};
 constexpr FileKind kPictures = picture_files("predict");
 constexpr FileKind kTexts{"predict", kTextExtensions, "text", "texts"};
 constexpr FileKind kTensors{"predict", kTensorExtensions, "safetensors", "samples"};
+constexpr FileKind kArrays{"predict", kArrayExtensions, "npy", "samples"};
 
 /// Whether a second picture follows the first. Only a thumbnail inside a JPEG begins without the
 /// end of another one in front of it.
@@ -106,6 +109,8 @@ class Samples {
         tensors(input);
       else if (!fits_one_tensor())
         refuse_several();
+      else if (input != "-" && is_named(input, kArrays))
+        array(input);
       else if (input == "-")
         pictures ? piped_pictures() : is_table() ? table("-") : rows_of(std::cin, "-");
       else if (pictures)
@@ -182,6 +187,25 @@ class Samples {
         check_lengths(path, one);
         inputs_.on_prediction({path.string(), i + 1}, inputs_.predictor.predict(one));
       });
+  }
+
+  void array(const std::string& path) const {
+    if (inputs_.text)
+      throw ConfigError("predict", "--text is for lines of text, and '" + printable(path) +
+                                       "' is an array: omit it");
+    const ArraySamples all = read_array(path, manifest());
+    if (all.samples.numel() == 0) refuse_empty(path);
+    for (int64_t i = 0; i < all.samples.size(0); ++i) {
+      const SamplePlace place{path, all.is_one ? 0 : i + 1};
+      guarded(place, [&] {
+        const at::Tensor sample = all.samples.narrow(0, i, 1);
+        check_finite(sample, path, i + 1);
+        if (all.pictures)
+          inputs_.on_prediction(place, {inputs_.predictor.predict_picture(sample[0])});
+        else
+          predict(place, sample);
+      });
+    }
   }
 
   /// Throws FormatError for a length that is not one of the tokens of its sample.

@@ -11,7 +11,7 @@ namespace tare::cli {
 /// Locates the source of a sample.
 struct SamplePlace {
   std::string path{};  ///< "-": standard input
-  int64_t line = 0;    ///< from 1, of a file of tensors the sample; 0: the whole file
+  int64_t line = 0;    ///< from 1, of a file of tensors or an array the sample; 0: the whole file
 };
 
 /// Sets how the inputs of `tare predict` are read, and where the predictions go.
@@ -32,7 +32,8 @@ struct PredictInputs {
 /// with one sample a line, "-" for such lines on standard input; for a model of tokens also a
 /// folder, each of whose text files (.txt) is a sample. For every model, and alone for one of
 /// several inputs, a safetensors file: a tensor [samples, ...] for each input under its name, the
-/// first under any.
+/// first under any. For a model of one input that is no row of a table also a .npy file, see
+/// read_array().
 void predict_input(const PredictInputs& inputs, const std::string& input);
 
 }  // namespace tare::cli

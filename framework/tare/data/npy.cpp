@@ -1,23 +1,19 @@
-// Parses the head of .npy files, and makes data sets of their arrays.
+// Parses the head of .npy files.
 #include "tare/data/npy.h"
 
 #include <ATen/ops/empty.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
-#include <cmath>
 #include <cstring>
-#include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "tare/base/bytes.h"
 #include "tare/base/error.h"
 #include "tare/base/io.h"
-#include "tare/data/datasets.h"
-#include "tare/data/float_spread.h"
 
 namespace tare {
 namespace {
@@ -28,13 +24,16 @@ constexpr size_t kLongestHead = 1 << 16;
 constexpr size_t kMostSizes = 16;
 
 struct NpyType {
-  std::string_view name{};
+  std::string_view name{};  // in the file
   c10::ScalarType type = c10::kFloat;
+  std::string_view numpy_name{};
 };
 constexpr std::array kTypes = {
-    NpyType{"|u1", c10::kByte}, NpyType{"|i1", c10::kChar},  NpyType{"<i2", c10::kShort},
-    NpyType{"<i4", c10::kInt},  NpyType{"<i8", c10::kLong},  NpyType{"|b1", c10::kBool},
-    NpyType{"<f2", c10::kHalf}, NpyType{"<f4", c10::kFloat}, NpyType{"<f8", c10::kDouble}};
+    NpyType{"|u1", c10::kByte, "uint8"},    NpyType{"|i1", c10::kChar, "int8"},
+    NpyType{"<i2", c10::kShort, "int16"},   NpyType{"<i4", c10::kInt, "int32"},
+    NpyType{"<i8", c10::kLong, "int64"},    NpyType{"|b1", c10::kBool, "bool"},
+    NpyType{"<f2", c10::kHalf, "float16"},  NpyType{"<f4", c10::kFloat, "float32"},
+    NpyType{"<f8", c10::kDouble, "float64"}};
 
 /// Reads a file step by step.
 class NpyReader {
@@ -98,8 +97,8 @@ class NpyReader {
   }
 
   c10::ScalarType type_of(std::string_view text) const {
-    for (const auto& [name, type] : kTypes)
-      if (text.starts_with('\'' + std::string(name) + '\'')) return type;
+    for (const NpyType& known : kTypes)
+      if (text.starts_with('\'' + std::string(known.name) + '\'')) return known.type;
     fail("descr",
          "is " + printable(text.substr(0, text.find(',')), 40) +
              ", which is not read: save array.astype(numpy.float32), or numpy.int64 for classes");
@@ -132,111 +131,10 @@ at::Tensor read_npy(const std::filesystem::path& path, int64_t limit_bytes) {
   return NpyReader(path, limit_bytes).read();
 }
 
+std::string numpy_dtype(const at::Tensor& array) {
+  const auto found = std::ranges::find(kTypes, array.scalar_type(), &NpyType::type);
+  return std::string(found == kTypes.end() ? c10::toString(array.scalar_type())
+                                           : found->numpy_name);
+}
+
 }  // namespace tare
-
-namespace tare::datasets {
-namespace {
-
-std::string shape_text(const at::Tensor& array) { return c10::str(array.sizes()); }
-
-[[noreturn]] void refuse(const char* field, const std::string& problem, const std::string& allowed,
-                         const std::string& got) {
-  throw ConfigError("data.make", field, problem, allowed, got);
-}
-
-[[noreturn]] void refuse_sample(const std::string& path, int64_t sample,
-                                const std::string& problem) {
-  throw FormatError(kWhere, path, "sample " + std::to_string(sample) + " (from 0)", problem);
-}
-
-/// Throws FormatError for a number that is not finite in float32.
-void check_finite(const at::Tensor& array, const std::string& path) {
-  const float* value = array.const_data_ptr<float>();
-  for (int64_t i = 0; i < array.numel(); ++i)
-    if (!std::isfinite(value[i]))
-      refuse_sample(path, i / (array.numel() / array.size(0)),
-                    std::isnan(value[i])
-                        ? "has NaN: remove the sample, or put a number in its place"
-                        : "has a number that float32 does not hold: remove the sample, or put "
-                          "another number in its place");
-}
-
-/// Throws FormatError for a label below 0 that no loss ignores.
-void check_labels(const at::Tensor& labels, const std::string& path) {
-  constexpr int64_t kIgnored = -100;
-  const int64_t* label = labels.const_data_ptr<int64_t>();
-  for (int64_t i = 0; i < labels.numel(); ++i)
-    if (label[i] < 0 && label[i] != kIgnored)
-      refuse_sample(path, i / (labels.numel() / labels.size(0)),
-                    "has the label " + std::to_string(label[i]) +
-                        ": labels count the classes from 0, and -100 is the label that a loss "
-                        "ignores");
-}
-
-/// Throws ConfigError for targets [samples, ...] whose differences float32 does not hold.
-void check_spread(const at::Tensor& array, const std::string& path) {
-  if (array.scalar_type() != at::kDouble || array.size(0) == 0) return;
-  const int64_t columns = array.numel() / array.size(0);
-  const double* value = array.const_data_ptr<double>();
-  std::vector<double> column(static_cast<size_t>(array.size(0)));
-  for (int64_t i = 0; i < columns; ++i) {
-    for (size_t row = 0; row < column.size(); ++row)
-      column[row] = value[static_cast<int64_t>(row) * columns + i];
-    const std::string problem = spread_problem(column);
-    if (!problem.empty())
-      refuse("labels", (columns > 1 ? "column " + std::to_string(i) + ' ' : "") + problem,
-             "targets whose differences float32 holds", path);
-  }
-}
-
-/// Returns class labels as int64 [samples], and other values as float32 [samples, ...].
-at::Tensor targets_of(const at::Tensor& array, const std::string& path) {
-  const bool values = array.is_floating_point();
-  if (array.dim() == 2 && array.size(1) == 1 && !values) return array.view({-1}).to(at::kLong);
-  if (array.dim() == 1) return values ? array.to(at::kFloat).view({-1, 1}) : array.to(at::kLong);
-  if (array.dim() == 0) refuse("labels", "has no samples", "an array [samples]", path);
-  return array.to(values ? at::kFloat : at::kLong);
-}
-
-Found arrays(const DataOptions& o, bool) {
-  if (o.file.empty())
-    refuse("file", "is needed by the data set npy", "a .npy file of inputs [samples, ...]", "");
-  if (o.labels.empty())
-    refuse("labels", "is needed by the data set npy", "a .npy file with a target for each sample",
-           "");
-  at::Tensor input = read_npy(o.file);
-  if (input.dim() < 2 || input.numel() == 0)
-    refuse("file", "has the shape " + shape_text(input),
-           "an array [samples, ...] that is not empty", o.file);
-  const bool pictures = input.scalar_type() == at::kByte && input.dim() == 4;
-  if (!pictures) {
-    input = input.to(at::kFloat);
-    check_finite(input, o.file);
-  }
-  const at::Tensor array = read_npy(o.labels);
-  const at::Tensor target = targets_of(array, o.labels);
-  if (target.size(0) != input.size(0))
-    refuse("labels",
-           "has " + format_count(target.size(0)) + " targets for " + format_count(input.size(0)) +
-               " samples",
-           "a target for each sample", o.labels);
-  if (target.is_floating_point()) {
-    check_finite(target, o.labels);
-    check_spread(array, o.labels);
-  } else {
-    check_labels(target, o.labels);
-  }
-  return {.description = format_count(input.size(0)) + " samples " +
-                         c10::str(input.sizes().slice(1)) + " of " + printable(o.file),
-          .data = tensor_dataset(input, target)};
-}
-
-}  // namespace
-
-void add_npy(Registry& all) {
-  all.add("npy", "reads inputs and targets from two files of NumPy arrays", [] {
-    return Kind{.fields = {"file", "labels"}, .make = arrays};
-  });
-}
-
-}  // namespace tare::datasets

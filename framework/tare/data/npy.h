@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <string>
 
 namespace tare {
 
@@ -14,5 +15,7 @@ namespace tare {
 /// damaged head, and a file whose size is not that of its array.
 [[nodiscard]] at::Tensor read_npy(const std::filesystem::path& path,
                                   int64_t limit_bytes = int64_t{16} << 30);
+/// Returns the name that NumPy has for the dtype of an array that read_npy() has read: "float32".
+[[nodiscard]] std::string numpy_dtype(const at::Tensor& array);
 
 }  // namespace tare

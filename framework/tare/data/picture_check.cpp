@@ -9,6 +9,7 @@
 #include "tare/base/content_hash.h"
 #include "tare/base/error.h"
 #include "tare/base/io.h"
+#include "tare/base/parts.h"
 #include "tare/data/cifar.h"
 #include "tare/data/image_files.h"
 #include "tare/data/picture_kind.h"
@@ -44,7 +45,11 @@ class Checker {
     for (const std::string& split : splits) check_split(split, folder_ / split);
     for (const std::string& split : splits) compare_classes(splits.front(), split);
     if (result_.pictures == 0 && result_.problems.empty())
-      problem(folder_, "has no PNG, JPEG or WebP file");
+      problem(folder_, std::string("has no PNG, JPEG or WebP file") +
+                           (result_.skipped.contains(".npy")
+                                ? "; arrays of NumPy are the data set npy, and `tare data check "
+                                  "FILE.npy` looks through one"
+                                : ""));
     check_sizes_and_channels();
     return std::move(result_);
   }
@@ -91,6 +96,7 @@ class Checker {
     if (subfolders.empty()) return check_class(split, "", root);
     for (const fs::path& file : list_files(root, kPictures))
       warn(file, "is skipped: it lies beside the folders of the classes");
+    for (const fs::path& file : list_files(root, kPictures, true)) check_other(file);
     for (const fs::path& subfolder : subfolders) {
       std::error_code ignored;  // what cannot be looked at is no folder
       if (!fs::is_directory(subfolder, ignored))
@@ -149,7 +155,9 @@ class Checker {
 
   // A file of another kind, which is skipped.
   void check_other(const fs::path& file) {
-    constexpr size_t kHead = 16;
+    constexpr size_t kHead = 16, kFirst = 3;
+    SkippedFiles& kind = result_.skipped[lower_case(file.extension().string())];
+    if (kind.files++ < static_cast<int64_t>(kFirst)) kind.first.push_back(below(file));
     std::string head(kHead, '\0');
     io::File open(file, io::Mode::read);
     head.resize(open.read(head.data(), head.size()));
@@ -211,9 +219,21 @@ PictureCheck check_pictures(const fs::path& folder) {
   return Checker(folder.has_filename() ? folder : folder.parent_path()).run();
 }
 
-PictureCheck check_listed_pictures(const fs::path& file) {
+PictureCheck check_listed_pictures(const fs::path& file, const std::vector<std::string>& targets) {
   const fs::path folder = file.has_parent_path() ? file.parent_path() : fs::path(".");
-  return Checker(folder).run(list_pictures(file));
+  const std::vector<ListedPicture> pictures = list_pictures(file, targets);
+  PictureCheck check = Checker(folder).run(pictures);
+  for (size_t i = 0; i < targets.size(); ++i) {
+    const double first = pictures.front().numbers[i];
+    TargetRange range{.name = targets[i], .least = first, .most = first};
+    for (const ListedPicture& picture : pictures) {
+      range.least = std::min(range.least, picture.numbers[i]);
+      range.most = std::max(range.most, picture.numbers[i]);
+      range.mean += picture.numbers[i] / static_cast<double>(pictures.size());
+    }
+    check.targets.push_back(std::move(range));
+  }
+  return check;
 }
 
 PictureCheck check_cifar(const fs::path& folder) {

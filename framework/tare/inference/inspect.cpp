@@ -143,7 +143,10 @@ void add_summary(Page& out, const BundleManifest& m, int64_t weights) {
   add_line(out, "model", name + ", " + format_count(weights) + " weights (parameters and buffers)");
   add_line(out, "input", input_text(m));
   const auto outputs = has_one_score(m) ? std::optional<int64_t>(2) : class_count(m);
-  add_line(out, gives_classes(m) ? "classes" : "outputs",
+  add_line(out,
+           has_several_labels(m) ? "labels"
+           : gives_classes(m)    ? "classes"
+                                 : "outputs",
            (outputs ? format_count(*outputs) : "unknown") + labels_text(m.labels));
   std::string measured;
   for (const auto& metric : m.metrics)
@@ -184,7 +187,10 @@ void add_manifest(Page& out, const BundleManifest& m) {
     add_line(out, "text length", std::to_string(m.text_length) + " bytes; longer texts are cut");
   if (m.rows) {
     add_lines(out, "columns", columns_text(*m.rows));
-    add_line(out, "target", printable(m.rows->target));
+    if (m.rows->targets.empty())
+      add_line(out, "target", printable(m.rows->target));
+    else
+      add_line(out, "targets", listed(m.rows->targets));
   }
   if (m.weights == "fp8") add_line(out, "weights", "fp8: float8_e4m3fn, a float32 scale a row");
   if (!m.transforms.steps().empty())

@@ -152,6 +152,7 @@ const std::map<std::string, std::string>& examples() {
       {"files", "[train/]"},
       {"num_parallel_reads", "4"},
       {"target", "price"},
+      {"targets", "[cat, dog]"},
       {"columns", "[age, area]"},
       {"omit", "[id]"},
       {"categories", "[zip]"},
