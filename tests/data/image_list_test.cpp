@@ -128,8 +128,8 @@ TEST_F(ImageList, HasNumbersInPlaceOfLabels) {
   EXPECT_TRUE(one.train->labels().empty());
   const Splits two = image_list(file, {.cache_bytes = 0}, {"height", "age"});
   EXPECT_TRUE(at::equal(two.valid->targets(), at::tensor({100.F, 3.F}).view({1, 2})));
-  EXPECT_TRUE(at::equal(get_all(*two.train).target(),
-                        at::tensor({-2.F, 1.5F, 0.F, 7.F}).view({2, 2})))
+  EXPECT_TRUE(
+      at::equal(get_all(*two.train).target(), at::tensor({-2.F, 1.5F, 0.F, 7.F}).view({2, 2})))
       << "streamed";
   const auto named =
       datasets::make({.name = "image_list", .file = file.string(), .targets = {"age", "height"}});
@@ -147,8 +147,8 @@ TEST_F(ImageList, ColumnsOfZerosAndOnesAreLabels) {
       list("path,cat,dog\npictures/1.png,1,0\npictures/2.png,1.0,1\npictures/3.png,0,0\n");
   const Splits splits = image_list(file, {}, {"cat", "dog"});
   EXPECT_THAT(splits.train->labels(), ElementsAre("cat", "dog"));
-  EXPECT_TRUE(at::equal(splits.train->targets(),
-                        at::tensor({1.F, 0.F, 1.F, 1.F, 0.F, 0.F}).view({3, 2})));
+  EXPECT_TRUE(
+      at::equal(splits.train->targets(), at::tensor({1.F, 0.F, 1.F, 1.F, 0.F, 0.F}).view({3, 2})));
   EXPECT_THAT(
       datasets::make({.name = "image_list", .file = file.string(), .targets = {"dog"}}).description,
       HasSubstr("(labels dog)"));
@@ -167,8 +167,9 @@ TEST_F(ImageList, SaysWhichNumberIsWrong) {
   EXPECT_EQ(problem(two + "2\n", {"age"}), "");
   EXPECT_THAT(problem(two + "2\n", {"aeg"}),
               AllOf(HasSubstr("no column 'aeg'"), HasSubstr("\"age\"")));
-  EXPECT_THAT(problem(two + "old\n", {"age"}),
-              AllOf(HasSubstr("line 3"), HasSubstr("has 'old' in the column 'age', where a number")));
+  EXPECT_THAT(
+      problem(two + "old\n", {"age"}),
+      AllOf(HasSubstr("line 3"), HasSubstr("has 'old' in the column 'age', where a number")));
   EXPECT_THAT(problem(two + "\n", {"age"}), HasSubstr("write one, or remove the row"));
   EXPECT_THAT(problem(two + "\"1,5\"\n", {"age"}), HasSubstr("decimal point"));
   EXPECT_THAT(problem(two + "1\n", {"age"}), HasSubstr("which has one value only, 1"));
