@@ -1,6 +1,7 @@
 // The commands with pictures of several shapes: `data.fit` in training and in predictions.
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/arange.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/rand.h>
 #include <ATen/ops/randint.h>
 #include <gmock/gmock.h>
@@ -17,6 +18,7 @@
 namespace tare::testing {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 
 class PicturesOfSeveralShapes : public ::testing::Test, protected TareFolder {
@@ -64,6 +66,108 @@ TEST_F(PicturesOfSeveralShapes, ArePredictedAsTheyWereTrained) {
     write_png(folder_ / "fitted.png", resize_image(other, 8, 8));
     EXPECT_NE(predicted("other.png"), predicted("fitted.png")) << "stretched for " << fit;
   }
+}
+
+/// Grey pictures with the numbers of a list: how bright they are, and two labels.
+class NumbersOfPictures : public ::testing::Test, protected TareFolder {
+ protected:
+  void SetUp() override {
+    io::make_directories(folder_ / "p");
+    std::string rows = "path,light,bright,left\n";
+    for (int i = 0; i < 60; ++i) {
+      const int light = i * 37 % 60, left = i % 2;
+      at::Tensor picture = at::full({1, 8, 8}, 2 * light, at::kByte);
+      picture.narrow(2, left == 1 ? 0 : 4, 4).add_(100);
+      const std::string name = "p/" + std::to_string(i) + ".png";
+      write_png(folder_ / name, picture);
+      rows += name + ',' + std::to_string(0.5 * light) + ',' + (light > 30 ? "1," : "0,") +
+              std::to_string(left) + '\n';
+    }
+    write("list.csv", rows);
+    write("numbers.yaml",
+          "name: numbers\ndevice: cpu\nbatch: 8\nmodel: mlp\nloss: mse\nmetrics: [mae, r2]\n"
+          "data: {name: image_list, file: list.csv, targets: [light]}\n"
+          "phases: [{epochs: 30, lr: 0.01}]\nexport: m.tare\n");
+    write("labels.yaml",
+          "name: labels\ndevice: cpu\nbatch: 8\nmodel: mlp\nloss: bce_with_logits\n"
+          "metrics: [{f1: {threshold: 0.5}}, {accuracy: {threshold: 0.5}}]\n"
+          "data: {name: image_list, file: list.csv, targets: [bright, left]}\n"
+          "phases: [{epochs: 30, lr: 0.01}]\nexport: m.tare\n");
+  }
+  [[nodiscard]] nlohmann::json report(const std::string& run) const {
+    return nlohmann::json::parse(io::read_text(folder_ / "runs" / run / "report.json", 1 << 24));
+  }
+};
+
+TEST_F(NumbersOfPictures, ArePlannedTrainedAndPredicted) {
+  EXPECT_EQ(tare({"validate", "numbers.yaml"}).status, 0);
+  EXPECT_THAT(tare({"plan", "numbers.yaml"}).out, HasSubstr("fits"));
+  const auto run = tare({"run", "numbers.yaml"});
+  ASSERT_EQ(run.status, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("(planned "));
+  EXPECT_LT(report("numbers").at("valid").at("metrics").at("mae").get<double>(), 3);
+  const auto predicted = tare({"predict", "runs/numbers", "p/1.png", "--json"});
+  ASSERT_EQ(predicted.status, 0) << predicted.err;
+  const auto values = nlohmann::json::parse(predicted.out).at(0).at("values");
+  ASSERT_EQ(values.size(), 1U);
+  EXPECT_NEAR(values.at(0).get<double>(), 18.5, 9);
+  EXPECT_THAT(tare({"predict", "runs/numbers", "p/1.png", "--csv"}).out,
+              ContainsRegex("\np/1.png,,,0,,[0-9.]+\n"));
+  EXPECT_THAT(tare({"predict", "runs/numbers", "p/1.png", "--top", "2"}).err,
+              HasSubstr("the outputs of this one are values"));
+  const std::string worst = io::read_text(folder_ / "runs/numbers/worst_rows.csv", 1 << 20);
+  EXPECT_THAT(worst, ContainsRegex("\np/[0-9]+.png,[0-9.]+,"));
+  ASSERT_EQ(tare({"report", "runs/numbers"}).status, 0);
+  EXPECT_THAT(io::read_text(folder_ / "runs/numbers/report.html", 1 << 24),
+              HasSubstr("rows or pictures of the highest loss"));
+}
+
+TEST_F(NumbersOfPictures, AreSwept) {
+  write("sweep.yaml",
+        "name: s\nrecipe: numbers.yaml\nmetric: {name: mae, goal: minimize}\n"
+        "parameters: {phases.0.epochs: [1, 2]}\nresources: {jobs: 1}\n");
+  const auto sweep = tare({"sweep", "run", "sweep.yaml"});
+  EXPECT_EQ(sweep.status, 0) << sweep.err;
+  EXPECT_THAT(sweep.out, HasSubstr("2 complete, 0 failed"));
+}
+
+TEST_F(NumbersOfPictures, SeveralLabelsHaveAProbabilityEach) {
+  const auto run = tare({"run", "labels.yaml"});
+  ASSERT_EQ(run.status, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("(planned "));
+  EXPECT_GT(report("labels").at("valid").at("metrics").at("f1").get<double>(), 0.7);
+  const auto all = tare({"predict", "runs/labels", "p/1.png"});
+  EXPECT_THAT(all.out, ContainsRegex("^p/1.png: (left [0-9.]+\np/1.png: bright|bright [0-9.]+\n"
+                                     "p/1.png: left) [0-9.]+\n$"));
+  EXPECT_THAT(tare({"predict", "runs/labels", "p/1.png", "--csv"}).out,
+              ::testing::AllOf(ContainsRegex("\np/1.png,,,0,bright,[0-9.e-]+\n"),
+                               ContainsRegex("\np/1.png,,,1,left,[0-9.e-]+\n")));
+  const auto one = tare({"predict", "runs/labels", "p/1.png", "--top", "1", "--json"});
+  EXPECT_EQ(nlohmann::json::parse(one.out).at(0).at("predictions").size(), 1U);
+  EXPECT_THAT(tare({"inspect", "runs/labels/m.tare"}).out,
+              ContainsRegex("labels +2: bright, left"));
+  EXPECT_EQ(tare({"report", "runs/labels"}).status, 0);
+}
+
+TEST_F(NumbersOfPictures, AreCheckedBeforeAnyWork) {
+  const auto check = tare({"data", "check", "list.csv", "targets=[light, left]"});
+  EXPECT_EQ(check.status, 0) << check.err;
+  EXPECT_THAT(check.out, ContainsRegex("light +0 +14.75 +29.5\nleft +0 +0.5 +1\n"));
+  EXPECT_THAT(tare({"data", "check", "labels.yaml"}).out, HasSubstr("0 errors, 0 warnings"));
+  const auto softmax = tare({"validate", "labels.yaml", "loss=cross_entropy", "metrics=[]"});
+  EXPECT_EQ(softmax.status, 2);
+  EXPECT_THAT(softmax.err, HasSubstr("loss takes the probabilities of classes, which add up to 1, "
+                                     "and the targets of sample"));
+  EXPECT_THAT(softmax.err, HasSubstr("bce_with_logits for labels of 0 or 1"));
+  const auto accuracy = tare({"validate", "labels.yaml", "metrics=[accuracy]"});
+  EXPECT_EQ(accuracy.status, 2);
+  EXPECT_THAT(accuracy.err, HasSubstr("{f1: {threshold: 0.5}} where they are labels"));
+  const auto balanced = tare({"validate", "labels.yaml", "sampling=balanced"});
+  EXPECT_EQ(balanced.status, 2);
+  EXPECT_THAT(tare({"validate", "labels.yaml", "data.targets=[brihgt]"}).err,
+              HasSubstr("no column 'brihgt'"));
+  EXPECT_THAT(tare({"validate", "labels.yaml", "model.classes=3"}).err,
+              HasSubstr("with a model of 3 outputs"));
 }
 
 class ArrayCommands : public ::testing::Test, protected TareFolder {

@@ -119,6 +119,66 @@ TEST_F(ImageList, SaysWhichLineIsWrong) {
   EXPECT_EQ(error("path,label,split\npictures/1.png,cat,train\npictures/2.png,cat,valid\n"), "");
 }
 
+TEST_F(ImageList, HasNumbersInPlaceOfLabels) {
+  const auto file = list(
+      "path,label,age,height,split\npictures/1.png,a,1.5,-2,train\npictures/2.png,b,3,1e2,valid\n"
+      "pictures/3.png,a,7,0,train\n");
+  const Splits one = image_list(file, {}, {"age"});
+  EXPECT_TRUE(at::equal(one.train->targets(), at::tensor({1.5F, 7.F}).view({2, 1})));
+  EXPECT_TRUE(one.train->labels().empty());
+  const Splits two = image_list(file, {.cache_bytes = 0}, {"height", "age"});
+  EXPECT_TRUE(at::equal(two.valid->targets(), at::tensor({100.F, 3.F}).view({1, 2})));
+  EXPECT_TRUE(
+      at::equal(get_all(*two.train).target(), at::tensor({-2.F, 1.5F, 0.F, 7.F}).view({2, 2})))
+      << "streamed";
+  const auto named =
+      datasets::make({.name = "image_list", .file = file.string(), .targets = {"age", "height"}});
+  EXPECT_THAT(named.description, HasSubstr("(numbers age, height)"));
+  const PictureCheck check = check_listed_pictures(file, {"age"});
+  ASSERT_EQ(check.targets.size(), 1U);
+  EXPECT_EQ(check.targets[0].least, 1.5);
+  EXPECT_NEAR(check.targets[0].mean, 11.5 / 3, 1e-12);
+  EXPECT_EQ(check.targets[0].most, 7);
+  EXPECT_TRUE(check.problems.empty());
+}
+
+TEST_F(ImageList, ColumnsOfZerosAndOnesAreLabels) {
+  const auto file =
+      list("path,cat,dog\npictures/1.png,1,0\npictures/2.png,1.0,1\npictures/3.png,0,0\n");
+  const Splits splits = image_list(file, {}, {"cat", "dog"});
+  EXPECT_THAT(splits.train->labels(), ElementsAre("cat", "dog"));
+  EXPECT_TRUE(
+      at::equal(splits.train->targets(), at::tensor({1.F, 0.F, 1.F, 1.F, 0.F, 0.F}).view({3, 2})));
+  EXPECT_THAT(
+      datasets::make({.name = "image_list", .file = file.string(), .targets = {"dog"}}).description,
+      HasSubstr("(labels dog)"));
+}
+
+TEST_F(ImageList, SaysWhichNumberIsWrong) {
+  const auto problem = [&](const std::string& rows, const std::vector<std::string>& targets) {
+    try {
+      (void)image_list(list(rows), {}, targets);
+    } catch (const Error& found) {
+      return std::string(found.what());
+    }
+    return std::string();
+  };
+  const std::string two = "path,age\npictures/1.png,1\npictures/2.png,";
+  EXPECT_EQ(problem(two + "2\n", {"age"}), "");
+  EXPECT_THAT(problem(two + "2\n", {"aeg"}),
+              AllOf(HasSubstr("no column 'aeg'"), HasSubstr("\"age\"")));
+  EXPECT_THAT(
+      problem(two + "old\n", {"age"}),
+      AllOf(HasSubstr("line 3"), HasSubstr("has 'old' in the column 'age', where a number")));
+  EXPECT_THAT(problem(two + "\n", {"age"}), HasSubstr("write one, or remove the row"));
+  EXPECT_THAT(problem(two + "\"1,5\"\n", {"age"}), HasSubstr("decimal point"));
+  EXPECT_THAT(problem(two + "1\n", {"age"}), HasSubstr("which has one value only, 1"));
+  EXPECT_THAT(problem(two + "2\n", {"age", "age"}), HasSubstr("each once"));
+  EXPECT_THAT(problem(two + "2\n", {"path"}), HasSubstr("columns other than path and split"));
+  EXPECT_THAT(problem("path,age\npictures/1.png,1000000000\npictures/2.png,1000000001\n", {"age"}),
+              HasSubstr("subtract a constant"));
+}
+
 TEST_F(ImageList, ACheckDecodesEveryPicture) {
   io::write_atomically(folder_ / "pictures/bad.png", "no picture");
   write_png(folder_ / "pictures/large.png", at::full({3, 9, 9}, 7, at::kByte));

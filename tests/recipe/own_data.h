@@ -77,15 +77,18 @@ inline void write_text(const std::filesystem::path& file, int64_t count) {
   io::write_atomically(file, text);
 }
 
-/// Writes a list of `count` pictures of 16 x 16 pixels, each with one of ten labels.
+/// Writes a list of `count` pictures of 16 x 16 pixels, each with one of ten labels and two
+/// numbers.
 inline void write_image_list(const std::filesystem::path& file, int64_t count) {
   const DigitImages digits = generate_digits({.count = count, .size = 16});
-  std::string rows = "path,label\n";
+  std::string rows = "path,label,number,half\n";
   io::make_directories(file.parent_path());
   for (int64_t i = 0; i < count; ++i) {
     const std::string name = std::to_string(i) + ".png";
     write_png(file.parent_path() / name, digits.images[i]);
-    rows += name + ",digit " + std::to_string(digits.labels[i].item<int64_t>()) + '\n';
+    const auto label = digits.labels[i].item<int64_t>();
+    rows += name + ",digit " + std::to_string(label) + ',' + std::to_string(label) + ',' +
+            std::to_string(0.5 * static_cast<double>(label)) + '\n';
   }
   io::write_atomically(file, rows);
 }

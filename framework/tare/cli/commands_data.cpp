@@ -117,6 +117,8 @@ DataOptions file_options(const std::string& file, const std::vector<std::string>
   const bool named = root.find("name") != nullptr;
   auto options = config::read<DataOptions>(root);
   if (!named) options.name = data_set_of(file);
+  if (!named && options.name == "csv" && !options.targets.empty() && is_picture_list(file))
+    options.name = "image_list";
   if (!options.file.empty())
     throw ConfigError("tare data", "file", "is the one that the command names", "omit it",
                       options.file);
@@ -170,7 +172,8 @@ int check_data_set(const DataOptions& options, bool as_json) {
   datasets::check_files(options);
   const std::string& name = options.name;
   if (name == "csv" || name == "jsonl") return say(check_table(options), options.file, as_json);
-  if (name == "image_list") return say(check_listed_pictures(options.file), options.file, as_json);
+  if (name == "image_list")
+    return say(check_listed_pictures(options.file, options.targets), options.file, as_json);
   if (name == "image_folder" || name == "cifar") return check_folder(options.folder, as_json);
   if (name == "npy") return check_arrays(options, as_json);
   const datasets::Named named = datasets::make(options, datasets::Network::forbidden);
@@ -179,7 +182,8 @@ int check_data_set(const DataOptions& options, bool as_json) {
   return kSuccess;
 }
 
-/// Whether a file is a table with two columns or more, of which two thirds of the lines can be read.
+/// Whether a file is a table with two columns or more, of which two thirds of the lines can be
+/// read.
 bool reads_as_table(const std::string& file) {
   try {
     const TableCheck check = check_table(file, "");

@@ -42,6 +42,31 @@ std::string table_of_classes(const PictureCheck& check, size_t width) {
   return text_table(columns, rows, width);
 }
 
+std::string figure(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.6g", value);
+  return text;
+}
+
+std::string table_of_targets(const PictureCheck& check, size_t width) {
+  std::vector<TableRow> rows;
+  for (const TargetRange& target : check.targets)
+    rows.push_back(
+        {printable(target.name), figure(target.least), figure(target.mean), figure(target.most)});
+  return text_table({{.head = "target"},
+                     {.head = "min", .figure = true},
+                     {.head = "mean", .figure = true},
+                     {.head = "max", .figure = true}},
+                    rows, width);
+}
+
+json json_of(const std::vector<TargetRange>& targets) {
+  json list = json::array();
+  for (const auto& [name, least, mean, most] : targets)
+    list.push_back({{"name", name}, {"min", least}, {"mean", mean}, {"max", most}});
+  return list;
+}
+
 /// Returns a row for each kind of files that are skipped.
 std::string table_of_skipped(const PictureCheck& check, size_t width) {
   std::vector<TableRow> rows;
@@ -100,12 +125,6 @@ std::string lines_of(const char* word, const TableFindings& findings) {
   return text;
 }
 
-std::string figure(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.6g", value);
-  return text;
-}
-
 /// Whether an array has an element that is finite.
 bool has_figures(const NpyCheck& array) {
   int64_t elements = array.shape.empty() ? 0 : 1;
@@ -140,6 +159,7 @@ std::string text_of(const PictureCheck& check, size_t width) {
                         {.head = "max", .figure = true}},
                        {row_of("height", check.height), row_of("width", check.width)}, width) +
             '\n';
+  if (!check.targets.empty()) text += table_of_targets(check, width) + '\n';
   if (!check.skipped.empty()) text += table_of_skipped(check, width) + '\n';
   text += format_count(check.pictures) + " pictures";
   if (check.pictures > 0) text += ": " + counts(check.formats) + "; " + counts(check.channels);
@@ -158,6 +178,7 @@ std::string json_of(const PictureCheck& check, const std::string& folder) {
                  {"channels", check.channels},
                  {"height", json_of(check.height)},
                  {"width", json_of(check.width)},
+                 {"targets", json_of(check.targets)},
                  {"skipped", json_of(check.skipped)},
                  {"problems", json_of(check.problems)},
                  {"warnings", json_of(check.warnings)}};

@@ -15,8 +15,8 @@ namespace tare::cli {
 /// `width` columns.
 [[nodiscard]] std::string text_of(const PictureCheck& check, size_t width);
 /// Returns {folder, pictures, classes[] {split, name, pictures}, formats {}, channels {}, height
-/// {min, median, max}, width {}, skipped[] {extension, files, first[]}, problems[] {path, problem},
-/// warnings[] {path, problem}}.
+/// {min, median, max}, width {}, targets[] {name, min, mean, max}, skipped[] {extension, files,
+/// first[]}, problems[] {path, problem}, warnings[] {path, problem}}.
 [[nodiscard]] std::string json_of(const PictureCheck& check, const std::string& folder);
 
 /// Returns the findings, one a line, and then a table of the columns, within `width` columns.

@@ -22,6 +22,7 @@
 #include "tare/cli/predict_inputs.h"
 #include "tare/cli/trust.h"
 #include "tare/inference/bundle_folder.h"
+#include "tare/inference/one_score.h"
 #include "tare/inference/predictor.h"
 #include "tare/inference/rows.h"
 #include "tare/memory/oom.h"
@@ -114,7 +115,8 @@ class Printer {
 
   void add(const Place& place, const Predictor& predictor, const at::Tensor& prediction) {
     if (!predictor.has_classes(prediction)) return show(place, prediction);
-    show(place, predictor.classes(prediction, request_.top.value_or(1)));
+    const int64_t all = has_several_labels(predictor.manifest()) ? prediction.size(1) : 1;
+    show(place, predictor.classes(prediction, request_.top.value_or(all)));
   }
 
   /// `predictions`: those of classes, or a tensor of values.

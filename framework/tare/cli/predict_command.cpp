@@ -12,7 +12,9 @@ const Command& predict_command() {
       2,
       {{"device", "auto|cpu|cuda|cuda:N",
         "where to compute (default: cpu; CUDA is only loaded when asked)"},
-       {"top", "K", "the K most probable classes of each sample (default: 1)"},
+       {"top", "K",
+        "the K most probable classes of each sample (default: 1; where a sample may have several "
+        "labels: all)"},
        {"text", "", "lines are text: characters by the bundle's labels, or bytes, are the tokens"},
        {"json", "", "one JSON array instead of a line for each class"},
        {"csv", "", "a table with a header instead: a row for each class, or for each value"},

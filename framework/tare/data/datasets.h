@@ -41,6 +41,8 @@ struct DataOptions {
   /// image_folder, image_list, tfrecord: 1 grey, 3 RGB, 0: those of the first picture.
   int64_t channels = 0;
   std::string target{};  ///< csv, jsonl: the column to predict
+  /// image_list: columns of numbers to predict, in place of the column `label`.
+  std::vector<std::string> targets{};
   /// csv, jsonl: the columns of the inputs; empty: all but the target and those of `omit`.
   std::vector<std::string> columns{}, omit{};
   /// csv, jsonl: columns, or the target, whose fields are categories, or numbers, however they
@@ -92,6 +94,7 @@ void visit_fields(auto& visit, DataOptions& o) {
   visit("collate", o.collate);
   visit("channels", o.channels, config::between(0, 3));
   visit("target", o.target);
+  visit("targets", o.targets);
   visit("columns", o.columns);
   visit("omit", o.omit);
   visit("categories", o.categories);

@@ -40,7 +40,7 @@ void warn_of_converted(const ImageFiles& files, int64_t count);
 /// The cache does not change which tensors get() allocates.
 class StreamedImages final : public Transformable {
  public:
-  /// Keeps decoded samples of at most `cache_bytes`; 0: none. `targets`: int64 [files] or
+  /// Keeps decoded samples of at most `cache_bytes`; 0: none. `targets`: [files, ...] or
   /// undefined. `read_with`: what decode_sample() does to a picture.
   StreamedImages(ImageFiles files, int64_t cache_bytes, at::Tensor targets,
                  std::vector<std::string> labels, Transforms read_with, SampleNames names);

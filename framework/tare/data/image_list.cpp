@@ -1,6 +1,9 @@
 // Reads lists of pictures.
 #include "tare/data/image_list.h"
 
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
+
 #include <algorithm>
 #include <array>
 #include <set>
@@ -10,10 +13,14 @@
 #include "tare/base/bytes.h"
 #include "tare/base/error.h"
 #include "tare/base/io.h"
+#include "tare/base/log.h"
 #include "tare/config/scalar.h"
 #include "tare/data/datasets.h"
+#include "tare/data/float_spread.h"
 #include "tare/data/image_parts.h"
 #include "tare/data/picture_list.h"
+#include "tare/transform/number_hint.h"
+#include "tare/transform/row_coding.h"
 #include "tare/transform/table_text.h"
 
 namespace tare {
@@ -52,8 +59,44 @@ void check_label(const fs::path& file, const ListedPicture& picture,
              did_you_mean(picture.label, labels));
 }
 
-std::vector<ImagePart> parts_of(const fs::path& file) {
-  const std::vector<ListedPicture> pictures = list_pictures(file);
+/// Returns float32 [pictures, columns].
+at::Tensor numbers_of(const std::vector<const ListedPicture*>& pictures) {
+  const auto columns = static_cast<int64_t>(pictures.front()->numbers.size());
+  at::Tensor all = at::empty({static_cast<int64_t>(pictures.size()), columns}, at::kFloat);
+  float* out = all.mutable_data_ptr<float>();
+  for (const ListedPicture* picture : pictures)
+    for (const double number : picture->numbers) *out++ = static_cast<float>(number);
+  return all;
+}
+
+/// Throws ConfigError for a column of numbers from which a model learns nothing, or warns, where it
+/// is one of labels.
+void check_numbers(const fs::path& file, const std::vector<ListedPicture>& pictures,
+                   const std::vector<std::string>& targets) {
+  const bool labels = are_labels(pictures);
+  for (size_t i = 0; i < targets.size(); ++i) {
+    std::vector<double> column;
+    for (const ListedPicture& picture : pictures) column.push_back(picture.numbers[i]);
+    const auto refuse_column = [&](const std::string& problem) {
+      throw ConfigError("data.make", "targets",
+                        "has the column '" + printable(targets[i]) + "' of " +
+                            printable(file.string()) + ", which " + problem,
+                        "columns of numbers that differ", targets[i]);
+    };
+    const auto [least, most] = std::ranges::minmax(column);
+    const std::string value = config::number_text(least);
+    if (least == most && labels && targets.size() > 1)
+      log::warning_once(printable(file.string()) + ": the column '" + printable(targets[i]) +
+                        "' is " + value + " in all rows: a model learns nothing from it");
+    else if (least == most)
+      refuse_column("has one value only, " + value);
+    if (const std::string lost = spread_problem(column); !lost.empty()) refuse_column(lost);
+  }
+}
+
+std::vector<ImagePart> parts_of(const fs::path& file, const std::vector<std::string>& targets) {
+  const std::vector<ListedPicture> pictures = list_pictures(file, targets);
+  if (!targets.empty()) check_numbers(file, pictures, targets);
   const bool has_splits = !pictures.front().split.empty();
   const bool has_labels = !pictures.front().label.empty();
   if (has_splits && std::ranges::find(pictures, "train", &ListedPicture::split) == pictures.end())
@@ -61,11 +104,13 @@ std::vector<ImagePart> parts_of(const fs::path& file) {
   std::set<std::string> classes;
   for (const ListedPicture& picture : pictures)
     if (has_labels && (!has_splits || picture.split == "train")) classes.insert(picture.label);
-  const std::vector<std::string> labels(classes.begin(), classes.end());
+  const std::vector<std::string> labels =
+      are_labels(pictures) ? targets : std::vector(classes.begin(), classes.end());
   std::vector<ImagePart> parts;
   for (const char* name : {"train", "valid", "test"}) {
     ImagePart part{.name = name};
     part.listing.labels = labels;
+    std::vector<const ListedPicture*> rows;
     for (const ListedPicture& picture : pictures) {
       if (has_splits ? picture.split != name : part.name != "train") continue;
       std::error_code ignored;  // what cannot be looked at is reported as missing
@@ -74,12 +119,15 @@ std::vector<ImagePart> parts_of(const fs::path& file) {
                "names the picture " + printable(picture.path.string()) +
                    ", which is not there; paths are relative to the folder of the list");
       part.listing.files.push_back(picture.path);
+      rows.push_back(&picture);
       if (!has_labels) continue;
       check_label(file, picture, labels);
       part.listing.classes.push_back(std::ranges::lower_bound(labels, picture.label) -
                                      labels.begin());
     }
-    if (!part.listing.files.empty()) parts.push_back(std::move(part));
+    if (rows.empty()) continue;
+    if (!targets.empty()) part.numbers = numbers_of(rows);
+    parts.push_back(std::move(part));
   }
   return parts;
 }
@@ -100,14 +148,56 @@ bool is_picture_list(const fs::path& file) {
   return false;
 }
 
-std::vector<ListedPicture> list_pictures(const fs::path& file) {
+namespace {
+
+/// Returns the places of the columns of numbers.
+std::vector<size_t> places_of(const fs::path& file, const TableText& table,
+                              const std::vector<std::string>& targets) {
+  std::vector<size_t> places;
+  for (const std::string& name : targets) {
+    const int64_t place = column_of(table, name);
+    if (place < 0)
+      refuse(file, 1,
+             "has no column '" + printable(name) + "', which is a target" +
+                 did_you_mean(name, table.names()) + "; there are " + listed(table.names(), 20));
+    if (name == "path" || name == "split" || std::ranges::count(targets, name) > 1)
+      throw ConfigError("data.make", "targets", "must be columns of numbers, each once",
+                        "columns other than path and split", name);
+    places.push_back(static_cast<size_t>(place));
+  }
+  return places;
+}
+
+double number_in(const fs::path& file, int64_t line, const std::string& column,
+                 std::string_view field) {
+  if (const auto number = number_of(field)) return *number;
+  refuse(file, line,
+         "has '" + printable(field, 50) + "' in the column '" + printable(column) +
+             "', where a number is needed: " +
+             (is_missing(field, {}) ? "write one, or remove the row" : number_hint(field)));
+}
+
+}  // namespace
+
+bool are_labels(const std::vector<ListedPicture>& pictures) {
+  return !pictures.front().numbers.empty() &&
+         std::ranges::all_of(pictures, [](const ListedPicture& picture) {
+           return std::ranges::all_of(picture.numbers,
+                                      [](double number) { return number == 0 || number == 1; });
+         });
+}
+
+std::vector<ListedPicture> list_pictures(const fs::path& file,
+                                         const std::vector<std::string>& targets) {
   const TableText table = read_table(file, {.kind = "csv", .limit_bytes = kMostBytes});
-  const int64_t path = column_of(table, "path"), label = column_of(table, "label"),
+  const int64_t path = column_of(table, "path"),
+                label = targets.empty() ? column_of(table, "label") : -1,
                 split = column_of(table, "split");
   if (path < 0)
     refuse(file, 1,
            "has no column `path`; the first row names the columns: path, and label and split where "
            "there are some");
+  const std::vector<size_t> places = places_of(file, table, targets);
   std::vector<ListedPicture> pictures;
   std::set<std::string> seen;
   for (int64_t i = 0; i < table.rows(); ++i) {
@@ -123,13 +213,16 @@ std::vector<ListedPicture> list_pictures(const fs::path& file) {
     if (!seen.insert(field(path)).second)
       refuse(file, line, "names " + printable(field(path)) + " again; give each picture once");
     if (split >= 0) picture.split = split_of(file, picture, field(split));
+    for (size_t at = 0; at < places.size(); ++at)
+      picture.numbers.push_back(number_in(file, line, targets[at], table.field(i, places[at])));
     pictures.push_back(std::move(picture));
   }
   return pictures;
 }
 
-Splits image_list(const fs::path& file, const ImageFolderOptions& options) {
-  return read_image_splits(file.parent_path(), parts_of(file), options);
+Splits image_list(const fs::path& file, const ImageFolderOptions& options,
+                  const std::vector<std::string>& targets) {
+  return read_image_splits(file.parent_path(), parts_of(file, targets), options);
 }
 
 }  // namespace tare
@@ -137,12 +230,14 @@ Splits image_list(const fs::path& file, const ImageFolderOptions& options) {
 namespace tare::datasets {
 namespace {
 
+constexpr size_t kMostNames = 8;  // in a description
+
 Found list(const DataOptions& o, bool) {
   if (o.file.empty())
     throw ConfigError("data.make", "file", "is needed by the data set image_list",
                       "a CSV file with the columns path and label", "");
   const std::filesystem::path folder = std::filesystem::path(o.file).parent_path();
-  std::vector<ImagePart> parts = parts_of(o.file);
+  std::vector<ImagePart> parts = parts_of(o.file, o.targets);
   std::vector<std::filesystem::path> files;
   for (const ImagePart& part : parts)
     for (const auto& file : part.listing.files)
@@ -162,15 +257,18 @@ Found list(const DataOptions& o, bool) {
               .files = std::move(files)};
   found.description =
       format_count(static_cast<int64_t>(found.files.size())) + " images of " + printable(o.file);
+  if (!o.targets.empty())
+    found.description += std::string(found.data->labels().empty() ? " (numbers " : " (labels ") +
+                         listed(o.targets, kMostNames) + ")";
   return found;
 }
 
 }  // namespace
 
 void add_image_list(Registry& all) {
-  all.add("image_list", "reads PNG, JPEG and WebP images that a CSV file lists with their labels",
-          [] {
-            return Kind{{"file", "channels", "cache"}, list};
+  all.add("image_list",
+          "reads PNG, JPEG and WebP images that a CSV file lists with their labels or numbers", [] {
+            return Kind{{"file", "targets", "channels", "cache"}, list};
           });
 }
 

@@ -83,7 +83,7 @@ std::vector<DatasetPtr> read_image_parts(const fs::path& folder, std::vector<Ima
   std::vector<DatasetPtr> sets;
   for (ImagePart& part : parts) {
     const auto names = std::make_shared<const std::vector<std::string>>(part.listing.names(folder));
-    const at::Tensor targets = part.listing.targets();
+    const at::Tensor targets = part.numbers.defined() ? part.numbers : part.listing.targets();
     const auto own = static_cast<int64_t>(part.listing.files.size());
     ImageFiles files{.folder = folder,
                      .files = std::move(part.listing.files),

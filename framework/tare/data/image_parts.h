@@ -32,6 +32,7 @@ void check(const ImageFolderOptions& options);
 struct ImagePart {
   std::string name{};      ///< "train", or "" of a whole data set
   ClassFolders listing{};  ///< its files, with their classes
+  at::Tensor numbers{};    ///< float32 [files, columns], the targets in place of the classes
 };
 
 /// Makes a data set of each part. All have the shape of the first file of the first part, but for

@@ -219,9 +219,21 @@ PictureCheck check_pictures(const fs::path& folder) {
   return Checker(folder.has_filename() ? folder : folder.parent_path()).run();
 }
 
-PictureCheck check_listed_pictures(const fs::path& file) {
+PictureCheck check_listed_pictures(const fs::path& file, const std::vector<std::string>& targets) {
   const fs::path folder = file.has_parent_path() ? file.parent_path() : fs::path(".");
-  return Checker(folder).run(list_pictures(file));
+  const std::vector<ListedPicture> pictures = list_pictures(file, targets);
+  PictureCheck check = Checker(folder).run(pictures);
+  for (size_t i = 0; i < targets.size(); ++i) {
+    const double first = pictures.front().numbers[i];
+    TargetRange range{.name = targets[i], .least = first, .most = first};
+    for (const ListedPicture& picture : pictures) {
+      range.least = std::min(range.least, picture.numbers[i]);
+      range.most = std::max(range.most, picture.numbers[i]);
+      range.mean += picture.numbers[i] / static_cast<double>(pictures.size());
+    }
+    check.targets.push_back(std::move(range));
+  }
+  return check;
 }
 
 PictureCheck check_cifar(const fs::path& folder) {

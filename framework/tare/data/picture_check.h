@@ -22,6 +22,12 @@ struct PictureClass {
   int64_t pictures = 0;  ///< that can be decoded
 };
 
+/// Describes a column of numbers of a list, in its unit.
+struct TargetRange {
+  std::string name{};                    ///< of the column
+  double least = 0, mean = 0, most = 0;  ///< of all pictures; the mean of a label is its share
+};
+
 /// Counts the files of one kind that are skipped, because they are no pictures.
 struct SkippedFiles {
   int64_t files = 0;                 ///< of the kind
@@ -44,6 +50,7 @@ struct PictureCheck {
   std::map<std::string, int64_t> formats{};   ///< pictures by "PNG", "JPEG" and "WebP"
   std::map<std::string, int64_t> channels{};  ///< pictures by "grey" and "RGB"
   LengthRange height{}, width{};              ///< of the pictures that can be decoded
+  std::vector<TargetRange> targets{};  ///< the columns of numbers of a list that were asked for
   /// Files of other kinds that are skipped, by their extension in lower case; none of a list.
   std::map<std::string, SkippedFiles> skipped{};
 };
@@ -56,9 +63,10 @@ struct PictureCheck {
 [[nodiscard]] PictureCheck check_pictures(const std::filesystem::path& folder);
 
 /// Reads and decodes every picture of a list, see image_list(), as check_pictures() does those of a
-/// folder. A class of another split that `train` does not have is a problem too. Throws IoError;
-/// FormatError for what is no list of pictures.
-[[nodiscard]] PictureCheck check_listed_pictures(const std::filesystem::path& file);
+/// folder. A class of another split that `train` does not have is a problem too. `targets`: columns
+/// of numbers, which take the place of the classes. Throws as list_pictures().
+[[nodiscard]] PictureCheck check_listed_pictures(const std::filesystem::path& file,
+                                                 const std::vector<std::string>& targets = {});
 
 /// Reads the files of cifar(), and counts the pictures of each class. Throws what cifar() throws.
 [[nodiscard]] PictureCheck check_cifar(const std::filesystem::path& folder);

@@ -143,7 +143,10 @@ void add_summary(Page& out, const BundleManifest& m, int64_t weights) {
   add_line(out, "model", name + ", " + format_count(weights) + " weights (parameters and buffers)");
   add_line(out, "input", input_text(m));
   const auto outputs = has_one_score(m) ? std::optional<int64_t>(2) : class_count(m);
-  add_line(out, gives_classes(m) ? "classes" : "outputs",
+  add_line(out,
+           has_several_labels(m) ? "labels"
+           : gives_classes(m)    ? "classes"
+                                 : "outputs",
            (outputs ? format_count(*outputs) : "unknown") + labels_text(m.labels));
   std::string measured;
   for (const auto& metric : m.metrics)

@@ -1,4 +1,4 @@
-// Finds bundles of models that have one output for two classes.
+// Finds bundles of models whose outputs are probabilities by themselves.
 #include "tare/inference/one_score.h"
 
 namespace tare {
@@ -6,6 +6,10 @@ namespace tare {
 bool has_one_score(const BundleManifest& manifest) {
   return manifest.labels.size() == 2 && manifest.activation == "sigmoid" &&
          class_count(manifest) == 1;
+}
+
+bool has_several_labels(const BundleManifest& manifest) {
+  return manifest.activation == "sigmoid" && !has_one_score(manifest);
 }
 
 }  // namespace tare

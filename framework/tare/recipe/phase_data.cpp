@@ -2,15 +2,18 @@
 #include "tare/recipe/phase_data.h"
 
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/sum.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <utility>
 
 #include "tare/base/error.h"
 #include "tare/base/log.h"
+#include "tare/config/scalar.h"
 #include "tare/data/sampling.h"
 #include "tare/metric/check.h"
 #include "tare/metric/loss.h"
@@ -90,7 +93,10 @@ void try_figures(const RecipeOptions& recipe, at::IntArrayRef shape, const at::T
           path == "loss" ? (numbers ? "mse or another loss of numbers, or another model.classes"
                                     : "cross_entropy or another loss of classes, or another "
                                       "model.classes")
-                         : "a metric for such targets, or another model.classes",
+                         : std::string(numbers ? "mae or another metric of numbers, {f1: "
+                                                 "{threshold: 0.5}} where they are labels"
+                                               : "a metric for such targets") +
+                               ", or another model.classes",
           "");
     }
   };
@@ -122,6 +128,25 @@ void check_one_score(const RecipeOptions& recipe, const DataFacts& data, int64_t
            "cross_entropy, or data with two classes", "bce_with_logits");
 }
 
+/// Refuses cross_entropy for numbers that are no probabilities, as several labels of a sample,
+/// whose shape it takes.
+void check_probabilities(const RecipeOptions& recipe, const Dataset& data) {
+  constexpr float kMost = 1e-3F;  // from 1, by rounding
+  const at::Tensor targets = data.targets();
+  if (loss_name(recipe) != "cross_entropy" || !targets.is_floating_point() || targets.dim() != 2)
+    return;
+  const at::Tensor sums = targets.to(c10::kFloat).sum(1).contiguous();
+  const float* sum = sums.const_data_ptr<float>();
+  for (int64_t i = 0; i < sums.numel(); ++i)
+    if (!(std::abs(sum[i] - 1) <= kMost))
+      refuse(recipe, "loss",
+             "takes the probabilities of classes, which add up to 1, and the targets of sample " +
+                 std::to_string(i) + " (from 0) add up to " + config::number_text(sum[i]),
+             "bce_with_logits for labels of 0 or 1 of which a sample may have several, or mse or "
+             "another loss of numbers",
+             "cross_entropy");
+}
+
 /// Whether loss and metrics take the targets of the data, before there is a model.
 void check_targets(const RecipeOptions& recipe, size_t phase, const Splits& data, int64_t classes) {
   const std::vector<int64_t> first{0};
@@ -139,6 +164,7 @@ void check_targets(const RecipeOptions& recipe, size_t phase, const Splits& data
   shape.insert(shape.end(), target.sizes().begin() + common, target.sizes().end());
   try_figures(recipe, shape, target,
               std::to_string(classes) + (classes == 1 ? " output" : " outputs"));
+  if (target.is_floating_point() && target.dim() == 2) check_probabilities(recipe, *data.train);
 }
 
 /// Refuses `export` if a bundle cannot describe the data of the last phase.
@@ -501,8 +527,7 @@ int64_t numbers_to_predict(const Batch& sample) {
 int64_t classes_of(const RecipeOptions& recipe, const DataFacts& data) {
   if (recipe.model.options.classes > 0) return recipe.model.options.classes;
   const LabelCount labels = data.labels;
-  const int64_t numbers = labels.classes == 0 ? numbers_to_predict(data.sample) : 0;
-  if (numbers > 0) return numbers;
+  if (const int64_t numbers = numbers_to_predict(data.sample); numbers > 0) return numbers;
   if (labels.classes == 0)
     refuse(recipe, "model.classes", "is missing: the data has no class labels to count",
            "the number of the model's outputs", "auto");

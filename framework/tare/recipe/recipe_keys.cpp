@@ -118,6 +118,7 @@ const std::map<std::string, std::string>& examples() {
       {"sample_shape", "[1, 28, 28]"},
       {"files", "[train/]"},
       {"target", "price"},
+      {"targets", "[cat, dog]"},
       {"columns", "[age, area]"},
       {"omit", "[id]"},
       {"categories", "[zip]"},

@@ -14,8 +14,12 @@
 namespace tare {
 
 bool has_numbers_of_rows(const Dataset& data) {
-  const RowCoding* rows = row_coding_of(data);
-  return rows && rows->target_deviation > 0;
+  if (const RowCoding* rows = row_coding_of(data)) return rows->target_deviation > 0;
+  if (!data.labels().empty() || data.sample_shape().size() != 3 || data.sample_name(0).empty())
+    return false;
+  const Batch sample = data.first_sample();
+  return sample.targets.size() == 1 && sample.target().is_floating_point() &&
+         sample.target().numel() == 1;
 }
 
 std::vector<report::WorstRow> worst_rows_of(const Predictions& predictions, const Dataset& data) {

@@ -1,4 +1,4 @@
-// The rows of a table whose number a model predicts worst. Internal.
+// The rows of a table, or the pictures of a list, whose number a model predicts worst. Internal.
 #pragma once
 
 #include <vector>
@@ -10,7 +10,7 @@ namespace tare {
 
 struct Predictions;
 
-/// Whether the samples are rows of a table whose target is a number.
+/// Whether the samples are rows of a table, or named pictures, whose only target is one number.
 [[nodiscard]] bool has_numbers_of_rows(const Dataset& data);
 
 /// Returns at most kWorstSamples rows of `data`, from the highest loss to the lowest; none where

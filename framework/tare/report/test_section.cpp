@@ -124,8 +124,8 @@ std::string worst_rows_section(const std::vector<WorstRow>& rows) {
   return chart_with("Worst rows",
                     table("worst rows", {"row", "target", "predicted", "loss"}, cells)) +
          note(
-             "The rows of the highest loss: the file and the line, the target, and what the model "
-             "predicts.");
+             "The rows or pictures of the highest loss: the file, of a table with the line, the "
+             "target, and what the model predicts.");
 }
 
 }  // namespace tare::report

@@ -1,4 +1,5 @@
-// The rows of a table whose number the model predicts worst, in report.json and in worst_rows.csv.
+// The rows of a table, or the pictures, whose number the model predicts worst, in report.json and
+// in worst_rows.csv.
 #pragma once
 
 #include <filesystem>
@@ -10,9 +11,9 @@ namespace tare::report {
 /// Names the file in the folder of a run.
 inline constexpr const char* kWorstRowsFile = "worst_rows.csv";
 
-/// Holds one row of a table with a number as the target.
+/// Holds one row of a table, or one picture, with a number as the target.
 struct WorstRow {
-  std::string name{};                ///< of its file, and the line: "houses.csv:7"
+  std::string name{};                ///< of its file, and the line of a table: "houses.csv:7"
   double target = 0, predicted = 0;  ///< in the unit of the target
   double loss = 0;                   ///< of this row alone
 };
