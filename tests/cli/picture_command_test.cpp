@@ -236,11 +236,14 @@ TEST_F(PicturesOfSeveralShapes, AFitIsCheckedBeforeAnyWork) {
       tare({"validate", "own.yaml", "data={name: generated_texts, fit: crop}", "model=lstm"});
   EXPECT_EQ(texts.status, 2);
   EXPECT_THAT(texts.err, HasSubstr("data.fit is not taken by the data set generated_texts"));
-  const auto plain = tare({"plan", "own.yaml", "--json", "data.fit=stretch"});
-  EXPECT_EQ(plain.status, 0) << plain.err;
-  for (const char* fit : {"crop", "pad"})
-    EXPECT_EQ(tare({"plan", "own.yaml", "--json", std::string("data.fit=") + fit}).out, plain.out)
-        << fit;
+  // Without the first line, which has the free memory of the machine.
+  const auto plan_of = [&](const std::string& fit) {
+    const auto plan = tare({"plan", "own.yaml", "data.fit=" + fit});
+    EXPECT_EQ(plan.status, 0) << plan.err;
+    return plan.out.substr(plan.out.find('\n'));
+  };
+  const std::string plain = plan_of("stretch");
+  for (const char* fit : {"crop", "pad"}) EXPECT_EQ(plan_of(fit), plain) << fit;
   const auto check = tare({"data", "check", "pictures"});
   EXPECT_EQ(check.status, 0) << check.err;
   EXPECT_THAT(check.out, HasSubstr("`fit` stretches, crops or pads"));
