@@ -67,6 +67,33 @@ TEST_F(TableCommands, PlanRunAndPredict) {
   EXPECT_THAT(both.err, HasSubstr("--json and --csv exclude each other"));
 }
 
+TEST_F(TableCommands, PredictSeveralLabels) {
+  std::string text = "size;colour;small;red\n";
+  for (int i = 0; i < 60; ++i)
+    text += std::to_string(i % 10) + (i % 2 == 0 ? ";red;" : ";blue;") +
+            (i % 10 < 5 ? "1;" : "0;") + (i % 2 == 0 ? "1\n" : "0\n");
+  write("labels.csv", text);
+  write("labels.yaml",
+        "name: t\ndevice: cpu\nbatch: 16\ndata: {name: csv, file: labels.csv, targets: [small, "
+        "red]}\nmodel: {name: tabular, hidden: [8]}\nloss: bce_with_logits\nmetrics: [{accuracy: "
+        "{threshold: 0.5}}]\nphases: [{epochs: 20, lr: 0.05}]\nexport: t.tare\n");
+  const auto check = tare({"data", "check", "labels.yaml"});
+  EXPECT_EQ(check.status, 0) << check.err;
+  EXPECT_THAT(check.out, ContainsRegex("small +label, target +0 +2 +0 +0.5 +1"));
+  EXPECT_EQ(tare({"data", "check", "labels.csv", "targets=[small, red]"}).out, check.out);
+  const auto run = tare({"run", "labels.yaml"});
+  ASSERT_EQ(run.status, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("(planned "));
+  const auto predicted = tare({"predict", "runs/t", "labels.csv", "--json"});
+  ASSERT_EQ(predicted.status, 0) << predicted.err;
+  EXPECT_THAT(predicted.err, Not(HasSubstr("ignores"))) << "the targets are in the file";
+  for (const auto& one : nlohmann::json::parse(predicted.out).at(0).at("predictions")) {
+    EXPECT_GT(one.at("probability"), 0.5) << one;  // a small red one
+  }
+  const auto inspected = tare({"inspect", "runs/t/t.tare"});
+  EXPECT_THAT(inspected.out, ContainsRegex("targets +small, red"));
+}
+
 TEST_F(TableCommands, CheckATable) {
   const auto good = tare({"data", "check", "t.csv", "--target", "kind"});
   EXPECT_EQ(good.status, 0) << good.err;

@@ -47,7 +47,7 @@ class Tables : public ::testing::Test {
   [[nodiscard]] std::string refusal(const std::string& text, DataOptions options = {}) const {
     options.name = "csv";
     options.file = write("t.csv", text).string();
-    if (options.target.empty()) options.target = "y";
+    if (options.target.empty() && options.targets.empty()) options.target = "y";
     try {
       (void)datasets::make(options);
     } catch (const Error& error) {
@@ -61,7 +61,7 @@ class Tables : public ::testing::Test {
     options.name = "csv";
     options.file = write("train.csv", train).string();
     options.valid_files = {write("valid.csv", valid).string()};
-    if (options.target.empty()) options.target = "y";
+    if (options.target.empty() && options.targets.empty()) options.target = "y";
     return datasets::make(options).splits;
   }
   /// All samples in the order of the file's lines; a split has an order of its own.
@@ -235,6 +235,51 @@ TEST_F(Tables, FollowTheOptions) {
   const RowCoding number = coding({.columns = {"zip"}, .numbers = {"y"}});
   EXPECT_GT(number.target_deviation, 0);
   EXPECT_EQ(number.columns.size(), 1U);
+}
+
+TEST_F(Tables, MayHaveSeveralTargets) {
+  const std::string text = "n,a,b\n1,0.5,7\n3,1,-8\n2,2,9\n5,4,7\n";
+  const Splits data = splits(text, text, {.targets = {"b", "a"}});
+  EXPECT_TRUE(data.train->labels().empty());
+  EXPECT_EQ(data.train->sample_shape(), std::vector<int64_t>{1});
+  EXPECT_EQ(data.train->targets().sizes(), at::IntArrayRef({4, 2}));
+  const std::vector<int64_t> second{1};
+  EXPECT_TRUE(at::equal(data.valid->get({second}).target(), at::tensor({-8.F, 1.F}).view({1, 2})));
+  const RowCoding& coding = *row_coding_of(*data.train);
+  EXPECT_EQ(coding.target, "");
+  EXPECT_THAT(coding.targets, ElementsAre("b", "a"));
+  EXPECT_EQ(coding.target_deviation, 0);
+  EXPECT_EQ(coding, row_coding_from(text_of(coding)));
+  const TableText table = read_table(folder_ / "train.csv");
+  EXPECT_THAT(RowEncoder(coding, table).unused(), IsEmpty()) << "the targets may be there";
+  const Splits labels = splits("n,a,b\n1,0,1\n3,1,1\n", "n,a,b\n1,0,0\n", {.targets = {"a", "b"}});
+  EXPECT_THAT(labels.train->labels(), ElementsAre("a", "b"));
+  EXPECT_TRUE(at::equal(labels.valid->targets(), at::tensor({0.F, 0.F}).view({1, 2})));
+  const TableCheck check = check_table(
+      DataOptions{.name = "csv", .file = write("t.csv", text).string(), .targets = {"a"}});
+  EXPECT_TRUE(check.columns.back().target);
+  EXPECT_EQ(check.columns.back().kind, "number");
+  EXPECT_THAT(check.classes, IsEmpty());
+}
+
+TEST_F(Tables, WithWrongTargetsAreRefused) {
+  const std::string text = "n,a,b\n1,0.5,7\n3,1,-8\n5,2,9\n";
+  EXPECT_EQ(refusal(text, {.targets = {"a", "b"}}), "accepted");
+  EXPECT_THAT(refusal(text, {.targets = {"aa"}}),
+              HasSubstr("targets has a name that is no column"));
+  EXPECT_THAT(refusal(text, {.target = "n", .targets = {"a"}}),
+              HasSubstr("targets has no place beside target"));
+  EXPECT_THAT(refusal(text, {.targets = {"a", "a"}}), HasSubstr("each once"));
+  EXPECT_THAT(refusal(text, {.targets = {"a"}, .omit = {"a"}}), HasSubstr("omit has the target"));
+  EXPECT_THAT(refusal(text, {.targets = {"a"}, .categories = {"a"}}),
+              HasSubstr("which are no categories"));
+  EXPECT_THAT(refusal(text, {.targets = {"n", "a", "b"}}), HasSubstr("targets leaves no column"));
+  EXPECT_THAT(refusal(text + "4,x,1\n", {.targets = {"a", "b"}}),
+              HasSubstr("line 5: column 'a' has 'x', which is no finite number"));
+  EXPECT_THAT(refusal(text + "4,,1\n", {.targets = {"a", "b"}}),
+              HasSubstr("line 5: column 'a' is missing, and it is the target"));
+  EXPECT_THAT(refusal("n,a,b\n1,2,7\n3,2,-8\n", {.targets = {"a", "b"}}),
+              HasSubstr("column 'a' has one value only, 2"));
 }
 
 TEST_F(Tables, WithMistakesAreRefused) {

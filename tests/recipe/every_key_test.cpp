@@ -239,6 +239,11 @@ KeyRows EveryKey::rows() const {
     return "data={name: " + kind + ", file: " + mine + "/table." + kind + ", target: kind" + more +
            "}";
   };
+  const auto several = [&](const std::string& kind, const std::string& other_target) {
+    return KeyRow{"data.targets=[" + other_target + "]",
+                  {"data={name: " + kind + ", file: " + mine + "/table." + kind + ", targets: [x]}",
+                   tabular, "loss=mse", "metrics=[mae]"}};
+  };
   const std::string csv = table("csv"), jsonl = table("jsonl");
   const std::string npy = "data={name: npy, file: " + mine + "/x.npy, labels: " + mine + "/y.npy}";
   const std::string rmsprop = "optimizer={kind: rmsprop, lr: 0.01}";
@@ -327,6 +332,8 @@ KeyRows EveryKey::rows() const {
       {"data.shape@tfrecord", {"data.shape=[1, 5, 5]", {tfrecord}}},
       {"data.file@csv", {"data.file=" + other + "/table.csv", {csv, tabular}}},
       {"data.target@csv", {"data.target=x", {csv, tabular}}},
+      {"data.targets@csv", several("csv", "y")},
+      {"data.targets@jsonl", several("jsonl", "z")},
       {"data.columns@csv", {"data.columns=[x]", {csv, tabular}}},
       {"data.omit@csv", {"data.omit=[z]", {csv, tabular}}},
       {"data.categories@csv", {"data.categories=[x]", {csv, tabular}}},

@@ -112,12 +112,13 @@ inline void write_cifar(const std::filesystem::path& folder, int64_t count) {
   }
 }
 
-/// Writes a CSV file of `count` rows with two numbers, a category and one of three classes.
+/// Writes a CSV file of `count` rows with three numbers, a category and one of three classes.
 inline void write_table(const std::filesystem::path& file, int64_t count) {
-  std::string text = "x,colour,z,kind\n";
+  std::string text = "x,colour,z,y,kind\n";
   for (int64_t i = 0; i < count; ++i)
     text += std::to_string(i % 3) + ",c" + std::to_string(i % 4) + ',' +
-            (i % 7 == 0 ? "" : std::to_string(i % 5)) + ",k" + std::to_string(i % 3) + '\n';
+            (i % 7 == 0 ? "" : std::to_string(i % 5)) + ',' + std::to_string(i % 4) + ",k" +
+            std::to_string(i % 3) + '\n';
   io::write_atomically(file, text);
 }
 

@@ -190,7 +190,7 @@ std::string text_of(const TableCheck& check, size_t width) {
   if (!text.empty()) text += '\n';
   std::vector<TableRow> rows;
   for (const CheckedColumn& column : check.columns) {
-    const bool number = column.kind == "number";
+    const bool number = column.kind == "number" || column.kind == "label";
     rows.push_back({printable(column.name), column.kind + (column.target ? ", target" : ""),
                     format_count(column.missing), format_count(column.different),
                     number ? figure(column.least) : "", number ? figure(column.mean) : "",
@@ -277,7 +277,7 @@ std::string json_of(const TableCheck& check, const std::string& file) {
   json columns = json::array();
   for (const CheckedColumn& column : check.columns) {
     const auto value = [&](double figure) {
-      return column.kind == "number" ? json(figure) : json();
+      return column.kind == "number" || column.kind == "label" ? json(figure) : json();
     };
     columns.push_back({{"name", column.name},
                        {"kind", column.kind},

@@ -41,7 +41,7 @@ struct DataOptions {
   /// image_folder, image_list, tfrecord: 1 grey, 3 RGB, 0: those of the first picture.
   int64_t channels = 0;
   std::string target{};  ///< csv, jsonl: the column to predict
-  /// image_list: columns of numbers to predict, in place of the column `label`.
+  /// csv, jsonl, image_list: columns of numbers to predict, in place of `target` or `label`.
   std::vector<std::string> targets{};
   /// csv, jsonl: the columns of the inputs; empty: all but the target and those of `omit`.
   std::vector<std::string> columns{}, omit{};

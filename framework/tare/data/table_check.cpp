@@ -56,11 +56,13 @@ TableCheck check_table(const DataOptions& options) {
     return true;
   };
   for (const RawColumn& column : table.inputs) add(column);
-  if (add(table.target_column)) {
+  const bool several = !table.target_names.empty();
+  for (const RawColumn& column : table.target_columns) {
+    if (!add(column)) continue;
     check.columns.back().target = true;
-    if (!table.labels.empty()) check.columns.back().kind = "class";
+    if (!table.labels.empty()) check.columns.back().kind = several ? "label" : "class";
   }
-  check.classes = table.labels;
+  if (!several) check.classes = table.labels;
   return check;
 }
 

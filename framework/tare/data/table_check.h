@@ -14,11 +14,11 @@ struct DataOptions;
 
 /// Describes a column as the data sets would read it.
 struct CheckedColumn {
-  std::string name{};                    ///< in the head
-  std::string kind{};                    ///< number | category | class, the last of a target
-  bool target = false;                   ///< is the column to predict
-  int64_t missing = 0;                   ///< fields
-  int64_t different = 0;                 ///< values or texts that are there
+  std::string name{};     ///< in the head
+  std::string kind{};     ///< number | category, or of a target number | class | label
+  bool target = false;    ///< is the column to predict
+  int64_t missing = 0;    ///< fields
+  int64_t different = 0;  ///< values or texts that are there
   double least = 0, mean = 0, most = 0;  ///< of numbers
 };
 
@@ -26,10 +26,10 @@ struct CheckedColumn {
 struct TableCheck {
   TableFindings problems{};  ///< each would be an error of the data set
   TableFindings warnings{};  ///< the rows are read in spite of these
-  /// Lists the columns that can be read, the categories first and the target last.
+  /// Lists the columns that can be read, the categories first and the targets last.
   std::vector<CheckedColumn> columns{};
   int64_t rows = 0;                    ///< that have all fields
-  std::vector<std::string> classes{};  ///< of the target; empty: it is a number, or not given
+  std::vector<std::string> classes{};  ///< of one target; empty: it is a number, or not given
 };
 
 /// Reads a CSV file or JSON lines as the data sets csv and jsonl would with this target and no

@@ -54,13 +54,14 @@ std::string one_column(const TableText& table) {
 }
 
 void check_options(const TableText& table, const TableOptions& o) {
-  if (table.names().size() == 1 && !o.target.empty())
+  if (table.names().size() == 1 && (!o.target.empty() || !o.targets.empty()))
     throw FormatError("data.table", table.path(), "the table", one_column(table));
   if (!o.target.empty() && !contains(table.names(), o.target))
     throw ConfigError(
         kWhere, "target",
         "is no column of " + printable(table.path()) + did_you_mean(o.target, table.names()),
         listed(table.names(), 20), o.target);
+  check_names(table, "targets", o.targets);
   check_names(table, "columns", o.columns);
   check_names(table, "omit", o.omit);
   check_names(table, "categories", o.categories);
@@ -69,8 +70,16 @@ void check_options(const TableText& table, const TableOptions& o) {
     throw ConfigError(kWhere, "omit", "has no effect, because columns lists the inputs",
                       "one of the two", listed(o.omit, 20));
   for (const auto& [field, names] : {std::pair("columns", &o.columns), std::pair("omit", &o.omit)})
-    if (!o.target.empty() && contains(*names, o.target))
-      throw ConfigError(kWhere, field, "has the target", "columns of inputs", o.target);
+    for (const std::string& name : *names)
+      if ((!o.target.empty() && name == o.target) || contains(o.targets, name))
+        throw ConfigError(kWhere, field, "has the target", "columns of inputs", name);
+  if (!o.targets.empty() && !o.target.empty())
+    throw ConfigError(kWhere, "targets", "has no place beside target", "one of the two",
+                      listed(o.targets, 20));
+  for (const std::string& name : o.targets)
+    if (std::ranges::count(o.targets, name) > 1 || contains(o.categories, name))
+      throw ConfigError(kWhere, "targets", "must be columns of numbers, each once",
+                        "other columns, which are no categories", name);
   for (const std::string& name : o.numbers)
     if (contains(o.categories, name))
       throw ConfigError(kWhere, "numbers", "has a column that categories has too",
@@ -81,11 +90,13 @@ Names inputs_of(const TableText& table, const TableOptions& o) {
   if (!o.columns.empty()) return o.columns;
   Names inputs;
   for (const std::string& name : table.names())
-    if (name != o.target && !contains(o.omit, name)) inputs.push_back(name);
+    if (name != o.target && !contains(o.targets, name) && !contains(o.omit, name))
+      inputs.push_back(name);
   if (inputs.empty())
-    throw ConfigError(kWhere, "target",
+    throw ConfigError(kWhere, o.targets.empty() ? "target" : "targets",
                       "leaves no column of " + printable(table.path()) + " for the inputs",
-                      "a table with at least one more column", o.target);
+                      "a table with at least one more column",
+                      o.targets.empty() ? o.target : listed(o.targets, 20));
   return inputs;
 }
 
@@ -302,16 +313,61 @@ void add_classes(RawTable& table, const RawColumn& column) {
     *out++ = std::distance(classes.begin(), classes.find(value));
 }
 
+/// Reads the column of a target. Rows without it are problems.
+RawColumn target_column_of(const Fields& fields, const std::string& name, const TableOptions& o,
+                           TableFindings& problems, TableFindings& warnings) {
+  RawColumn column = column_of(fields, name, o, problems, warnings);
+  for (size_t row = 0; row < fields.all().size() && column.missing > 0; ++row)
+    if (is_missing(fields.all()[row], o.missing_values))
+      problems.add(fields.at(row, name, "is missing, and it is the target: remove the row"));
+  return column;
+}
+
+/// Adds a problem of numbers that are a target, where there is one.
+void check_target(const RawColumn& column, TableFindings& problems) {
+  const std::string lost = spread_problem(column.numbers);
+  if (!lost.empty()) return problems.add({.column = column.name, .problem = lost});
+  const auto [least, most] = std::ranges::minmax(column.numbers);
+  if (least == most)
+    problems.add({.column = column.name,
+                  .problem = "has one value only, " + config::number_text(least) +
+                             ", from which a model learns nothing: add rows with another "
+                             "value, or choose another target"});
+}
+
+/// Adds several targets, columns of numbers or of labels.
+void add_targets(RawTable& table, const std::vector<TableText>& files, const TableOptions& options,
+                 TableFindings& problems, TableFindings& warnings) {
+  TableOptions o = options;
+  o.numbers.insert(o.numbers.end(), o.targets.begin(), o.targets.end());
+  const int64_t before = problems.count;
+  table.target_names = o.targets;
+  for (const std::string& name : o.targets)
+    table.target_columns.push_back(
+        target_column_of(Fields(files, name), name, o, problems, warnings));
+  if (problems.count > before) return;
+  const bool labels = std::ranges::all_of(table.target_columns, [](const RawColumn& column) {
+    return std::ranges::all_of(column.numbers,
+                               [](double number) { return number == 0 || number == 1; });
+  });
+  if (labels) table.labels = o.targets;
+  // A label that no row has, or every row, is no reason to refuse the others.
+  for (const RawColumn& column : table.target_columns)
+    check_target(column, labels && table.target_columns.size() > 1 ? warnings : problems);
+  table.targets = at::empty({table.rows, std::ssize(o.targets)}, at::kFloat);
+  float* out = table.targets.mutable_data_ptr<float>();
+  for (size_t row = 0; row < static_cast<size_t>(table.rows); ++row)
+    for (const RawColumn& column : table.target_columns)
+      *out++ = static_cast<float>(column.numbers[row]);
+}
+
 /// Adds the target. Rows without one are problems.
 void add_target(RawTable& table, const std::vector<TableText>& files, const TableOptions& o,
                 TableFindings& problems, TableFindings& warnings) {
   const Fields fields(files, o.target);
   const int64_t before = problems.count;
-  table.target_column = column_of(fields, o.target, o, problems, warnings);
-  const RawColumn& column = table.target_column;
-  for (size_t row = 0; row < fields.all().size() && column.missing > 0; ++row)
-    if (is_missing(fields.all()[row], o.missing_values))
-      problems.add(fields.at(row, o.target, "is missing, and it is the target: remove the row"));
+  table.target_columns.push_back(target_column_of(fields, o.target, o, problems, warnings));
+  const RawColumn& column = table.target_columns.back();
   table.target = o.target;
   if (problems.count > before) return;
   const bool number =
@@ -325,14 +381,9 @@ void add_target(RawTable& table, const std::vector<TableText>& files, const Tabl
                                "or choose another target"});
     return;
   }
-  const std::string lost = spread_problem(column.numbers);
-  if (!lost.empty()) return problems.add({.column = o.target, .problem = lost});
-  const auto [least, most] = std::ranges::minmax(column.numbers);
-  if (least == most)
-    return problems.add({.column = o.target,
-                         .problem = "has one value only, " + config::number_text(least) +
-                                    ", from which a model learns nothing: add rows with another "
-                                    "value, or choose another target"});
+  const int64_t good = problems.count;
+  check_target(column, problems);
+  if (problems.count > good) return;
   table.targets = at::empty({table.rows, 1}, at::kFloat);
   float* out = table.targets.mutable_data_ptr<float>();
   for (const double value : column.numbers) *out++ = static_cast<float>(value);
@@ -424,6 +475,7 @@ void encode(const RawColumn& column, const ColumnCoding& coding, std::span<const
 
 TableOptions table_options(const DataOptions& o) {
   return {.target = o.target,
+          .targets = o.targets,
           .columns = o.columns,
           .omit = o.omit,
           .categories = o.categories,
@@ -444,16 +496,18 @@ RawTable raw_table(const std::vector<TableText>& files, const TableOptions& opti
   }
   std::ranges::stable_partition(table.inputs, &RawColumn::category);
   if (!options.target.empty()) add_target(table, files, options, problems, warnings);
+  if (!options.targets.empty()) add_targets(table, files, options, problems, warnings);
   return table;
 }
 
 RowCoding learn_coding(const RawTable& table, std::span<const int64_t> rows,
                        const std::string& fill) {
-  RowCoding coding{.target = table.target};
+  RowCoding coding{.target = table.target, .targets = table.target_names};
   for (const RawColumn& column : table.inputs)
     coding.columns.push_back(column.category ? learn_texts(column, rows)
                                              : learn_numbers(column, rows, fill));
-  if (!table.targets.defined() || !table.targets.is_floating_point()) return coding;
+  if (!table.targets.defined() || !table.targets.is_floating_point() || !coding.targets.empty())
+    return coding;
   std::vector<double> values;
   const float* targets = table.targets.const_data_ptr<float>();
   for (const int64_t row : rows) values.push_back(static_cast<double>(targets[row]));

@@ -17,6 +17,7 @@ namespace tare {
 /// Sets which columns are read, and as what. Each list has names of columns.
 struct TableOptions {
   std::string target{};                       ///< the column to predict; empty: there is none
+  std::vector<std::string> targets{};         ///< columns of numbers to predict, in place of it
   std::vector<std::string> columns{};         ///< the inputs; empty: all but the target and `omit`
   std::vector<std::string> omit{};            ///< columns that are not read
   std::vector<std::string> categories{};      ///< are categories, even where all fields are numbers
@@ -42,23 +43,26 @@ struct RawColumn {
 /// Holds the columns of one or several files with equal names, their rows behind one another.
 struct RawTable {
   std::vector<RawColumn> inputs{};  ///< the categories first, each kind in the order of the head
-  std::string target{};             ///< its name; empty: there is none
-  /// The values of the target: int64 [rows], indices into `labels`, or float32 [rows, 1]; undefined
-  /// without one.
+  std::string target{};             ///< its name; empty: there is none, or there are `target_names`
+  std::vector<std::string> target_names{};  ///< of several targets; empty: there are none
+  /// The values of the target: int64 [rows], indices into `labels`, or float32 [rows, 1]; those of
+  /// several are float32 [rows, columns]; undefined without one.
   at::Tensor targets{};
-  std::vector<std::string> labels{};  ///< of the classes: numbers by size, texts sorted
-  RawColumn target_column{};          ///< the fields of the target; empty without one
-  int64_t rows = 0;                   ///< of all files
+  /// Names the classes, numbers by size and texts sorted; or, where all numbers of several targets
+  /// are 0 or 1, the columns, each of which is a label that a row has or lacks.
+  std::vector<std::string> labels{};
+  std::vector<RawColumn> target_columns{};  ///< the fields of each target
+  int64_t rows = 0;                         ///< of all files
 };
 
 /// Reads the columns. A column whose present fields are all numbers is one of numbers, and a column
 /// without any number is one of categories; one in which less than a tenth of the fields are no
 /// numbers is a problem, unless the options say what it is; so is one whose texts are all numbers
 /// with a comma. A target of texts, and one of at most 20 different whole numbers, is a class; one
-/// class alone, and numbers whose differences float32 does not hold, are problems. What cannot be
-/// read is added to `problems`, and what is read but looks wrong to `warnings`. Throws ConfigError
-/// for a name in the options that the first file lacks, a file that lacks a column of the first
-/// one, and options that contradict each other.
+/// class alone, and numbers whose differences float32 does not hold, are problems. Several targets
+/// are columns of numbers. What cannot be read is added to `problems`, and what is read but looks
+/// wrong to `warnings`. Throws ConfigError for a name in the options that the first file lacks, a
+/// file that lacks a column of the first one, and options that contradict each other.
 [[nodiscard]] RawTable raw_table(const std::vector<TableText>& files, const TableOptions& options,
                                  TableFindings& problems, TableFindings& warnings);
 

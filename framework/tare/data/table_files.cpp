@@ -154,12 +154,16 @@ std::string names_of(const std::vector<RawColumn>& columns, bool category) {
 }
 
 std::string description_of(const RawTable& table, const std::string& file) {
-  const std::string target =
-      table.labels.empty() ? "a number"
-                           : format_count(static_cast<int64_t>(table.labels.size())) + " classes";
+  std::string target = "target " + printable(table.target) + ", ";
+  if (!table.target_names.empty())
+    target =
+        (table.labels.empty() ? "targets " : "labels ") + listed(table.target_names, kMostNames);
+  else if (table.labels.empty())
+    target += "a number";
+  else
+    target += format_count(static_cast<int64_t>(table.labels.size())) + " classes";
   return format_count(table.rows) + " rows of " + printable(file) + " (" +
-         names_of(table.inputs, true) + "; " + names_of(table.inputs, false) + "; target " +
-         printable(table.target) + ", " + target + ")";
+         names_of(table.inputs, true) + "; " + names_of(table.inputs, false) + "; " + target + ")";
 }
 
 datasets::Found read(const DataOptions& o, const std::string& kind) {
@@ -167,7 +171,8 @@ datasets::Found read(const DataOptions& o, const std::string& kind) {
     throw ConfigError("data.make", field, "is needed by the data set " + kind, allowed, "");
   };
   if (o.file.empty()) need("file", "the file of a table");
-  if (o.target.empty()) need("target", "the name of the column to predict");
+  if (o.target.empty() && o.targets.empty())
+    need("target", "the name of the column to predict, or targets with those of several");
   const std::vector<fs::path> paths = table_paths(o);
   const TableFormat format{.kind = kind, .separator = o.separator, .header = o.header};
   std::vector<TableText> files;
@@ -176,7 +181,7 @@ datasets::Found read(const DataOptions& o, const std::string& kind) {
   auto shared = std::make_shared<SharedRows>();
   shared->table = raw_table(files, table_options(o), problems, warnings);
   refuse(problems, files.front());
-  shared->table.target_column = {};  // its values are what a data set needs
+  shared->table.target_columns.clear();  // their values are what a data set needs
   for (const TableFinding& finding : warnings.list)
     log::warning_once(printable(o.file) + ": " + text_of(finding));
   shared->options = o;
@@ -210,9 +215,9 @@ datasets::Found read(const DataOptions& o, const std::string& kind) {
 namespace tare::datasets {
 
 void add_table_files(Registry& all) {
-  const std::vector<std::string> fields{"file",        "target",    "columns",        "omit",
-                                        "categories",  "numbers",   "missing_values", "fill",
-                                        "valid_files", "test_files"};
+  const std::vector<std::string> fields{"file", "target",      "targets",   "columns",
+                                        "omit", "categories",  "numbers",   "missing_values",
+                                        "fill", "valid_files", "test_files"};
   all.add("csv", "reads the rows of a table with commas, semicolons or tabs between the fields",
           [fields] {
             Kind kind{.fields = fields, .images = false};

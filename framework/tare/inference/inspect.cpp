@@ -187,7 +187,10 @@ void add_manifest(Page& out, const BundleManifest& m) {
     add_line(out, "text length", std::to_string(m.text_length) + " bytes; longer texts are cut");
   if (m.rows) {
     add_lines(out, "columns", columns_text(*m.rows));
-    add_line(out, "target", printable(m.rows->target));
+    if (m.rows->targets.empty())
+      add_line(out, "target", printable(m.rows->target));
+    else
+      add_line(out, "targets", listed(m.rows->targets));
   }
   if (m.weights == "fp8") add_line(out, "weights", "fp8: float8_e4m3fn, a float32 scale a row");
   if (!m.transforms.steps().empty())

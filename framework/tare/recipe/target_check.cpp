@@ -63,7 +63,7 @@ class Comparison {
              "equal classes in one order");
     const RowCoding *rows_then = rows_of(then_), *rows_now = rows_of(now_);
     if (!rows_then || !rows_now) return;
-    if (is_number(*rows_then) != is_number(*rows_now) ||
+    if (is_number(*rows_then) != is_number(*rows_now) || rows_then->targets != rows_now->targets ||
         (is_number(*rows_now) && rows_then->target != rows_now->target))
       refuse("the target is " + target_text(*rows_then), target_text(*rows_now),
              "one target in all phases");
@@ -72,6 +72,7 @@ class Comparison {
 
  private:
   static std::string target_text(const RowCoding& rows) {
+    if (!rows.targets.empty()) return listed(rows.targets, kMostNames);
     return "'" + printable(rows.target) + (is_number(rows) ? "', a number" : "', a class");
   }
 

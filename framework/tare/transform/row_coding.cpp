@@ -82,7 +82,8 @@ RowEncoder::RowEncoder(const RowCoding& coding, const TableText& table)
                                   (lacks.size() == 1 ? "column " : "columns ") + listed(lacks, 20) +
                                   " of the model; its head names " + listed(names, 20));
   for (size_t i = 0; i < names.size(); ++i)
-    if (!used[i] && names[i] != coding.target) unused_.push_back(names[i]);
+    if (!used[i] && names[i] != coding.target && std::ranges::count(coding.targets, names[i]) == 0)
+      unused_.push_back(names[i]);
 }
 
 void RowEncoder::encode(int64_t row, float* out) const {

@@ -43,8 +43,9 @@ inline constexpr int64_t kFirstCode = 2;    ///< of the first text
 struct RowCoding {
   std::vector<ColumnCoding> columns{};  ///< in the order of a sample
   std::string target{};                 ///< the column that is predicted
+  std::vector<std::string> targets{};   ///< the columns of several numbers, in place of `target`
   /// Mean and deviation of a target that is a number, in the training split; the target itself
-  /// stays as it is. Deviation 0: the target is a class.
+  /// stays as it is. Deviation 0: the target is a class, or there are several.
   double target_mean = 0, target_deviation = 0;
   /// Texts that stand for a missing field, see is_missing().
   std::vector<std::string> missing_values{};
@@ -59,6 +60,7 @@ struct RowCoding {
 void visit_fields(auto& visit, RowCoding& r) {
   visit("columns", r.columns);
   visit("target", r.target);
+  visit("targets", r.targets);
   visit("target_mean", r.target_mean);
   visit("target_deviation", r.target_deviation, config::at_least(0));
   visit("missing_values", r.missing_values);
@@ -78,7 +80,7 @@ class RowEncoder {
   /// Finds the columns by their names, in any order. Throws ConfigError that names those which the
   /// table lacks.
   RowEncoder(const RowCoding& coding, const TableText& table);
-  /// Returns the columns of the table that are neither inputs nor the target.
+  /// Returns the columns of the table that are neither inputs nor targets.
   [[nodiscard]] const std::vector<std::string>& unused() const { return unused_; }
   /// Returns one sample, float32 [1, columns]. Throws FormatError, naming path, line and column,
   /// for a field of numbers that is none.
