@@ -78,12 +78,21 @@ class TableRecipe : public ::testing::Test {
   }
   [[nodiscard]] std::string refusal(const std::string& target,
                                     const std::vector<std::string>& settings) const {
+    const RecipeOptions recipe = read(target, settings);
+    std::string planned = "accepted";
     try {
-      (void)run_recipe(read(target, settings));
+      (void)plan_recipe(recipe, {.advice = false});
+    } catch (const ConfigError& error) {
+      planned = error.what();
+    }
+    try {
+      (void)run_recipe(recipe);
     } catch (const ConfigError& error) {
       EXPECT_FALSE(fs::exists(folder_ / "runs/houses"));
+      EXPECT_EQ(planned, error.what());
       return error.what();
     }
+    EXPECT_EQ(planned, "accepted");
     return "accepted";
   }
 

@@ -16,9 +16,11 @@
 #include "tare/plan/plan_adapted.h"
 #include "tare/recipe/advice.h"
 #include "tare/recipe/chosen_callbacks.h"
+#include "tare/recipe/column_check.h"
 #include "tare/recipe/learner_options.h"
 #include "tare/recipe/phase_data.h"
 #include "tare/recipe/schedule_preview.h"
+#include "tare/recipe/target_check.h"
 #include "tare/trace/estimate.h"
 #include "tare/trace/trace.h"
 #include "tare/train/learner_state.h"
@@ -59,7 +61,9 @@ class RecipePlanner {
     model_ = model_spec();
     result.phases.resize(recipe_.phases.size());
     if (options_.schedule) schedules_.resize(recipe_.phases.size());
-    for (const size_t i : order()) result.phases[i] = plan_phase(i);
+    std::vector<DataFacts> of_phases(recipe_.phases.size());
+    for (const size_t i : order()) result.phases[i] = plan_phase(i, of_phases[i]);
+    check_same_targets(recipe_, of_phases);
     result.schedules = std::move(schedules_);
     return result;
   }
@@ -109,9 +113,12 @@ class RecipePlanner {
     return groups;
   }
 
-  [[nodiscard]] MemoryPlan plan_phase(size_t index) {
+  /// Puts what its data are like into `facts`.
+  [[nodiscard]] MemoryPlan plan_phase(size_t index, DataFacts& facts) {
     OpenData& data = open_data(recipe_, index, data_);
+    facts = data.facts;
     check_data(recipe_, index, data);
+    if (recipe_.phases[index].data) check_same_columns(recipe_, index, facts_, facts);
     if (index == 0) check_sample_shape(recipe_, data.facts);
     check_batches(recipe_, index, data.facts, [&] { return refuses_one(data.facts); });
     const PlanRequest request = subject_of(index, data);
