@@ -159,6 +159,19 @@ TEST_F(NumbersOfPictures, AreCheckedBeforeAnyWork) {
   EXPECT_THAT(softmax.err, HasSubstr("loss takes the probabilities of classes, which add up to 1, "
                                      "and the targets of sample"));
   EXPECT_THAT(softmax.err, HasSubstr("bce_with_logits for labels of 0 or 1"));
+  std::string wrong = io::read_text(folder_ / "list.csv", 1 << 16);
+  wrong.replace(wrong.rfind(",1,"), 3, ",2,");
+  write("wrong.csv", wrong);
+  const auto too_large = tare({"validate", "labels.yaml", "data.file=wrong.csv"});
+  EXPECT_EQ(too_large.status, 2);
+  EXPECT_THAT(too_large.err, ContainsRegex("loss takes targets from 0 to 1, and the target 'bright'"
+                                           " of sample [0-9]+ .from 0. of the [a-z]+ split is 2"));
+  const std::string left = "data: {name: image_list, file: list.csv, targets: [left]}";
+  const auto other =
+      tare({"validate", "numbers.yaml", "phases=[{epochs: 1}, {epochs: 1, " + left + "}]"});
+  EXPECT_EQ(other.status, 2);
+  EXPECT_THAT(other.err, HasSubstr("gives the outputs of the model another meaning: the target is "
+                                   "light in phase 1, and left in phase 2"));
   const auto accuracy = tare({"validate", "labels.yaml", "metrics=[accuracy]"});
   EXPECT_EQ(accuracy.status, 2);
   EXPECT_THAT(accuracy.err, HasSubstr("{f1: {threshold: 0.5}} where they are labels"));

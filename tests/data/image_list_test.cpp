@@ -1,6 +1,7 @@
 // Lists of pictures, and what is wrong with some.
 #include "tare/data/image_list.h"
 
+#include <ATen/Parallel.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
@@ -194,6 +195,32 @@ TEST_F(ImageList, ACheckDecodesEveryPicture) {
   EXPECT_EQ(check.classes[0].pictures, 1);
   EXPECT_EQ(check.classes[1].split, "valid");
   EXPECT_FALSE(check.warnings.empty());
+}
+
+/// Uses so many threads in operators, until its end.
+struct ThreadsOfOperators {
+  explicit ThreadsOfOperators(int count) { at::set_num_threads(count); }
+  ~ThreadsOfOperators() { at::set_num_threads(before); }
+  ThreadsOfOperators(const ThreadsOfOperators&) = delete;
+  ThreadsOfOperators& operator=(const ThreadsOfOperators&) = delete;
+  int before = at::get_num_threads();
+};
+
+TEST_F(ImageList, NamesTheFirstDamagedPictureOfABatchWithAnyNumberOfThreads) {
+  std::string rows = "path\n";
+  for (int i = 1; i <= 6; ++i) rows += "pictures/" + std::to_string(i) + ".png\n";
+  const DatasetPtr data = image_list(list(rows), {.cache_bytes = 0}).train;
+  for (const char* damaged : {"pictures/3.png", "pictures/4.png"})
+    io::write_atomically(folder_ / damaged, "no picture");
+  const ThreadsOfOperators two(2);
+  for (int i = 0; i < 50; ++i) {
+    try {
+      (void)get_all(*data);
+      FAIL();
+    } catch (const FormatError& error) {
+      EXPECT_THAT(error.what(), HasSubstr("pictures/3.png"));
+    }
+  }
 }
 
 }  // namespace

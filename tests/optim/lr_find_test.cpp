@@ -62,6 +62,16 @@ TEST(LrFindCurve, GoesToItsLastStepIfItMayNotStopEarly) {
   EXPECT_FALSE(curve.stopped_early());
 }
 
+TEST(LrFindCurve, DoesNotEndBecauseTheFirstBatchIsAnEasyOne) {
+  LrFindCurve curve{LrFindOptions{}};
+  for (int i = 0; i < 60; ++i) {
+    ASSERT_FALSE(curve.finished()) << i;
+    curve.add(1e-6 * std::pow(1.1, i), i == 0 ? 0.05 : 2 - 0.01 * i);
+  }
+  for (int i = 0; i < 30 && !curve.finished(); ++i) curve.add(1, 1000);
+  EXPECT_TRUE(curve.stopped_early());
+}
+
 LrFindResult valley() {
   LrFindResult result;
   for (int i = 0; i < 40; ++i) {

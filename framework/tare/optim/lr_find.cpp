@@ -16,6 +16,7 @@ using Points = std::span<const LrFindPoint>;
 
 // The values of fastai.
 constexpr double kDecay = 0.98, kDiverged = 4;
+constexpr size_t kFirst = 10;  // losses whose mean is still that of a few batches
 constexpr size_t kSkippedPart = 10, kSkippedEnd = 5, kFewest = 3;
 
 /// Skips the points that fastai skips, unless too few would remain.
@@ -112,8 +113,8 @@ void LrFindCurve::add(double lr, double loss) {
   }
   mean_ = kDecay * mean_ + (1 - kDecay) * loss;
   const double smoothed = mean_ / (1 - std::pow(kDecay, static_cast<double>(points_.size() + 1)));
-  if (points_.empty() || smoothed < lowest_) lowest_ = smoothed;
   points_.push_back({.lr = lr, .loss = loss, .smoothed = smoothed});
+  if (points_.size() <= kFirst || smoothed < lowest_) lowest_ = smoothed;
   if (options_.stop_early && smoothed > kDiverged * lowest_) stopped_early_ = true;
 }
 

@@ -128,23 +128,42 @@ void check_one_score(const RecipeOptions& recipe, const DataFacts& data, int64_t
            "cross_entropy, or data with two classes", "bce_with_logits");
 }
 
-/// Refuses cross_entropy for numbers that are no probabilities, as several labels of a sample,
-/// whose shape it takes.
-void check_probabilities(const RecipeOptions& recipe, const Dataset& data) {
+/// Refuses numbers that are no probabilities for a loss that takes probabilities: cross_entropy
+/// takes those of classes, and bce_with_logits one for each output.
+void check_probabilities(const RecipeOptions& recipe, size_t phase, const Dataset& data,
+                         const std::string& split) {
   constexpr float kMost = 1e-3F;  // from 1, by rounding
-  const at::Tensor targets = data.targets();
-  if (loss_name(recipe) != "cross_entropy" || !targets.is_floating_point() || targets.dim() != 2)
-    return;
-  const at::Tensor sums = targets.to(c10::kFloat).sum(1).contiguous();
-  const float* sum = sums.const_data_ptr<float>();
-  for (int64_t i = 0; i < sums.numel(); ++i)
-    if (!(std::abs(sum[i] - 1) <= kMost))
+  const std::string loss = loss_name(recipe);
+  const bool of_classes = loss == "cross_entropy";
+  if (!of_classes && loss != "bce_with_logits") return;
+  const at::Tensor all = data.targets();
+  if (!all.defined() || !all.is_floating_point() || all.dim() != 2) return;
+  const at::Tensor targets = all.to(c10::kFloat).contiguous();
+  const auto columns = static_cast<size_t>(targets.size(1));
+  const std::vector<std::string> names = data_of(recipe, recipe.phases[phase]).targets;
+  const float* value = targets.const_data_ptr<float>();
+  for (int64_t i = 0; i < targets.size(0); ++i) {
+    const auto sample = [&] {
+      return " of sample " + std::to_string(i) + " (from 0) of the " + split + " split ";
+    };
+    float sum = 0;
+    for (size_t c = 0; c < columns; ++c, ++value) {
+      sum += *value;
+      if (of_classes || (*value >= 0 && *value <= 1)) continue;
       refuse(recipe, "loss",
-             "takes the probabilities of classes, which add up to 1, and the targets of sample " +
-                 std::to_string(i) + " (from 0) add up to " + config::number_text(sum[i]),
+             "takes targets from 0 to 1, and the target " +
+                 (names.size() == columns ? '\'' + printable(names[c]) + '\'' : std::to_string(c)) +
+                 sample() + "is " + config::number_text(*value),
+             "mse or another loss of numbers, or data with such targets", loss);
+    }
+    if (of_classes && !(std::abs(sum - 1) <= kMost))
+      refuse(recipe, "loss",
+             "takes the probabilities of classes, which add up to 1, and the targets" + sample() +
+                 "add up to " + config::number_text(sum),
              "bce_with_logits for labels of 0 or 1 of which a sample may have several, or mse or "
              "another loss of numbers",
-             "cross_entropy");
+             loss);
+  }
 }
 
 /// Whether loss and metrics take the targets of the data, before there is a model.
@@ -164,7 +183,11 @@ void check_targets(const RecipeOptions& recipe, size_t phase, const Splits& data
   shape.insert(shape.end(), target.sizes().begin() + common, target.sizes().end());
   try_figures(recipe, shape, target,
               std::to_string(classes) + (classes == 1 ? " output" : " outputs"));
-  if (target.is_floating_point() && target.dim() == 2) check_probabilities(recipe, *data.train);
+  if (target.is_floating_point() && target.dim() == 2) {
+    check_probabilities(recipe, phase, *data.train, "training");
+    if (data.valid) check_probabilities(recipe, phase, *data.valid, "validation");
+    if (data.test) check_probabilities(recipe, phase, *data.test, "test");
+  }
 }
 
 /// Refuses `export` if a bundle cannot describe the data of the last phase.

@@ -67,7 +67,7 @@ class Comparison {
                         listed({then.begin() + std::ssize(now), then.end()}, kMostNames),
                     "data with all of these classes");
     const RowCoding *rows_then = rows_of(then_), *rows_now = rows_of(now_);
-    if (!rows_then || !rows_now) return;
+    if (!rows_then || !rows_now) return check_names();
     if (is_number(*rows_then) != is_number(*rows_now) || rows_then->targets != rows_now->targets ||
         (is_number(*rows_now) && rows_then->target != rows_now->target))
       refuse("the target is " + target_text(*rows_then), target_text(*rows_now),
@@ -76,6 +76,17 @@ class Comparison {
   }
 
  private:
+  /// Compares the columns of numbers of lists of pictures.
+  void check_names() const {
+    const auto targets_of = [&](size_t phase) {
+      return data_of(recipe_, recipe_.phases[phase]).targets;
+    };
+    const std::vector<std::string> then = targets_of(before_), now = targets_of(phase_);
+    if (!then.empty() && !now.empty() && then != now)
+      refuse("the target is " + listed(then, kMostNames), listed(now, kMostNames),
+             "one target in all phases");
+  }
+
   static std::string target_text(const RowCoding& rows) {
     if (!rows.targets.empty()) return listed(rows.targets, kMostNames);
     return "'" + printable(rows.target) + (is_number(rows) ? "', a number" : "', a class");

@@ -6,6 +6,8 @@
 #include <ATen/ops/empty.h>
 
 #include <cstdint>
+#include <exception>
+#include <mutex>
 #include <type_traits>
 #include <vector>
 
@@ -20,12 +22,25 @@ constexpr T outside() {
 }
 
 /// Calls `f(n)` for each sample n of a batch: in the threads of LibTorch's operators, or in a
-/// thread of the loader one after the other. Throws what `f` throws, of one of the samples.
+/// thread of the loader one after the other. Throws what `f` throws of the first sample for which
+/// it does.
 template <class F>
 void each_sample(int64_t count, const F& f) {
+  std::mutex mutex;
+  int64_t first = count;
+  std::exception_ptr error;
   at::parallel_for(0, count, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t n = begin; n < end; ++n) f(n);
+    int64_t n = begin;
+    try {
+      for (; n < end; ++n) f(n);
+    } catch (...) {
+      const std::scoped_lock lock(mutex);
+      if (n >= first) return;
+      first = n;
+      error = std::current_exception();
+    }
   });
+  if (error) std::rethrow_exception(error);
 }
 
 /// Returns a tensor like `images`, contiguous [N, height, width] or [N, channels, height, width] of
