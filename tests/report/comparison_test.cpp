@@ -84,7 +84,7 @@ TEST_F(ComparedRuns, ListNoDefaultsOfAPhaseThatSomeLack) {
   EXPECT_THAT(row(c.settings, "phases.1.epochs").texts, ElementsAre("-", "2"));
 }
 
-// What both have is listed also where one has the default.
+// A setting that both runs have is listed also where one of them has the default.
 TEST_F(ComparedRuns, ListADefaultThatTheOtherRunChanges) {
   for (const auto& [run, norm] : {std::pair{"a", "0"}, {"b", "1"}})
     write_file(folder_ / run / "recipe.yaml",

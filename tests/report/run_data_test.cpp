@@ -1,4 +1,4 @@
-// What the page of a run draws, as JSON and as tables.
+// Tests what the page of a run draws, as JSON and as tables.
 #include "tare/report/run_data.h"
 
 #include <gmock/gmock.h>
@@ -105,7 +105,7 @@ TEST_F(DataOfARun, SaysWhatIsMissing) {
   EXPECT_THAT(names, ElementsAre("epochs.csv", "steps.csv"));
 }
 
-// What the callbacks csv_log and steps_log of a program write, without a recipe.
+// Reads what the callbacks csv_log and steps_log of a program write, without a recipe.
 TEST_F(DataOfARun, IsReadFromTheTablesOfAProgram) {
   const fs::path own = folder_ / "own";
   fs::create_directories(own);

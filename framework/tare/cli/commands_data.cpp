@@ -111,9 +111,13 @@ int say(const TableCheck& check, const std::string& place, bool as_json) {
   return check.problems.count == 0 ? kSuccess : kBadInput;
 }
 
+std::string extension_of(const std::string& file) {
+  return lower_case(std::filesystem::path(file).extension().string());
+}
+
 /// Returns the name of the data set that reads a file, by its extension.
 std::string data_set_of(const std::string& file) {
-  const std::string extension = lower_case(std::filesystem::path(file).extension().string());
+  const std::string extension = extension_of(file);
   if (extension == ".npy") return "npy";
   return extension == ".jsonl" || extension == ".ndjson" ? "jsonl" : "csv";
 }
@@ -215,8 +219,7 @@ int check_file(const std::string& file, const std::vector<std::string>& settings
   const bool plain = settings.empty() && !arguments.has("target");
   if (plain && data_set_of(file) == "csv" && is_picture_list(file))
     return say(check_listed_pictures(file), file, as_json);
-  if (plain && lower_case(std::filesystem::path(file).extension().string()) == ".txt" &&
-      !reads_as_table(file)) {
+  if (plain && extension_of(file) == ".txt" && !reads_as_table(file)) {
     if (!as_json)
       std::cout << printable(file) << " is no table, and is checked as the data set text, as in "
                 << "`data: {name: text, file: " << printable(file)

@@ -19,10 +19,11 @@ struct ArraySamples {
 };
 
 /// Reads a .npy file for the first input of a model: an array [samples, ...], or one sample alone.
-/// As in the data set npy, uint8 arrays of pictures stay as they are, and numbers for an input of
-/// floating-point numbers are converted. Throws IoError; FormatError, naming the part of the file,
-/// for another shape, a dtype that the model does not take, and a file that read_npy() refuses;
-/// ConfigError for a model that was trained on the rows of a table.
+/// The values become what the data set npy makes of them: uint8 arrays of pictures stay as they
+/// are, and numbers for an input of floating-point numbers are converted. Throws IoError;
+/// FormatError, naming the part of the file, for another shape, a dtype that the model does not
+/// take, and a file that read_npy() refuses; ConfigError for a model that was trained on the rows
+/// of a table.
 [[nodiscard]] ArraySamples read_array(const std::filesystem::path& path,
                                       const BundleManifest& manifest);
 

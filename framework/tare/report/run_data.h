@@ -1,4 +1,4 @@
-// What the page of a run draws, as JSON and as tables of comma-separated values.
+// Gives what the page of a run draws as JSON and as tables of comma-separated values.
 #pragma once
 
 #include <filesystem>

@@ -53,7 +53,7 @@ void resize_row(const In* in, typename Arithmetic::Value* out, const Filter& acr
 template <class Arithmetic, class In>
 void resize_rows(const In* in, typename Arithmetic::Value* out, int64_t rows,
                  const Filter& across) {
-  // A picture that grows has two taps, and one that shrinks to no less than a half up to five.
+  // A picture that grows has two taps, and one that shrinks has more.
   const auto row = across.taps() == 2   ? resize_row<Arithmetic, 2, In>
                    : across.taps() == 3 ? resize_row<Arithmetic, 3, In>
                    : across.taps() == 4 ? resize_row<Arithmetic, 4, In>

@@ -1,6 +1,4 @@
 // How targets that are images move with the inputs.
-#include <ATen/ops/empty.h>
-
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -17,7 +15,6 @@ namespace {
 
 struct Size {
   int64_t height = 0, width = 0;
-  [[nodiscard]] int64_t pixels() const { return height * width; }
 };
 
 template <class T>
@@ -106,29 +103,21 @@ at::Tensor run_stage(const Stage& stage, const at::Tensor& targets,
   const Size size{targets.size(-2), targets.size(-1)};
   Size to = size;
   if (stage.resize) to = {stage.resize->height, stage.resize->width};
-  std::vector<int64_t> shape = targets.sizes().vec();
-  shape[shape.size() - 2] = to.height;
-  shape.back() = to.width;
-  at::Tensor result = at::empty(shape, targets.options());
   std::function<void(const T*, T*)> resize;
   if (stage.resize) resize = resizer_of<T>(*stage.resize, size);
-  const int64_t planes = targets.dim() == 4 ? targets.size(1) : 1;
-  const T* in = targets.const_data_ptr<T>();
-  T* out = result.mutable_data_ptr<T>();
-  for (int64_t n = 0; n < targets.size(0); ++n) {
-    const uint64_t seed = seeds.empty() ? 0 : seeds[static_cast<size_t>(n)];
+  return each_plane<T>(targets, to.height, to.width, [&](size_t n) {
+    const uint64_t seed = seeds.empty() ? 0 : seeds[n];
     const Move move = stage.moves.empty() ? Move{} : draw_move(stage, seed);
     const Turn turn = stage.turn.transform ? draw_turn(stage, seed) : Turn{};
-    for (int64_t i = 0; i < planes; ++i, in += size.pixels(), out += to.pixels()) {
+    return [&, move, turn](const T* in, T* out) {
       if (resize)
         resize(in, out);
       else if (stage.turn.transform)
         turn_plane(in, out, size, turn);
       else
         move_plane(in, out, size, move);
-    }
-  }
-  return result;
+    };
+  });
 }
 
 bool moves_pixels(const Transform& step) {
