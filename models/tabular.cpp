@@ -30,6 +30,15 @@ int64_t columns_of(const ModelOptions& options, const TabularOptions& own) {
                     c10::str(torch::IntArrayRef(shape)));
 }
 
+/// Throws ConfigError unless there is one number, or one for each output.
+void check_outputs(const char* field, const PerOutput& given, int64_t outputs) {
+  const int64_t count = std::ssize(given.numbers);
+  if (count == 1 || count == outputs) return;
+  throw ConfigError("models.tabular", field, "must be one number, or one for each output",
+                    std::to_string(outputs) + (outputs == 1 ? " number" : " numbers"),
+                    std::to_string(count));
+}
+
 torch::nn::Embedding embedding(int64_t categories) {
   torch::nn::Embedding layer(categories, embedding_width(categories));
   torch::nn::init::normal_(layer->weight, 0, kEmbeddingDeviation);
@@ -43,6 +52,21 @@ Chain hidden_layer(int64_t in, int64_t out, double dropout) {
 
 }  // namespace
 
+void from_node(const config::Node& node, PerOutput& value) {
+  if (node.kind == config::Kind::sequence)
+    value.numbers = config::read<std::vector<double>>(node);
+  else
+    value.numbers = {config::read<double>(node)};
+  if (value.numbers.empty())
+    throw ConfigError(node.source, "", "must have a number", "a number, or one for each output",
+                      "[]");
+}
+
+config::Node to_node(const PerOutput& value) {
+  return value.numbers.size() == 1 ? config::to_node(value.numbers.front())
+                                   : config::to_node(value.numbers);
+}
+
 int64_t embedding_width(int64_t categories) {
   const double rule = std::nearbyint(1.6 * std::pow(static_cast<double>(categories), 0.56));
   return std::min<int64_t>(600, static_cast<int64_t>(rule));
@@ -51,8 +75,13 @@ int64_t embedding_width(int64_t categories) {
 TabularImpl::TabularImpl(const ModelOptions& options, const TabularOptions& own)
     : categories(own.categories),
       columns(columns_of(options, own)),
-      output_mean(own.output_mean),
-      output_deviation(own.output_deviation) {
+      output_mean(own.output_mean.numbers),
+      output_deviation(own.output_deviation.numbers) {
+  check_outputs("output_mean", own.output_mean, options.classes);
+  check_outputs("output_deviation", own.output_deviation, options.classes);
+  const size_t longest = std::max(output_mean.size(), output_deviation.size());
+  for (auto* list : {&output_mean, &output_deviation})
+    if (list->size() < longest) list->assign(longest, list->front());
   const int64_t numbers = columns - std::ssize(categories);
   int64_t in = numbers;
   for (const int64_t count : categories) {
@@ -88,8 +117,15 @@ torch::Tensor TabularImpl::forward(const torch::Tensor& rows) {
     parts.push_back(bn_cont(rows.narrow(1, first, columns - first).contiguous()));
   }
   const torch::Tensor outputs = layers->forward(torch::cat(parts, /*dim=*/1));
-  if (output_mean == 0 && output_deviation == 1) return outputs;
-  return outputs.to(torch::kFloat) * output_deviation + output_mean;
+  if (output_mean.size() == 1) {
+    if (output_mean[0] == 0 && output_deviation[0] == 1) return outputs;
+    return outputs.to(torch::kFloat) * output_deviation[0] + output_mean[0];
+  }
+  // Numbers of the host, because a buffer would be a tensor that fastai's files lack.
+  std::vector<torch::Tensor> numbers = outputs.to(torch::kFloat).unbind(1);
+  for (size_t i = 0; i < numbers.size(); ++i)
+    numbers[i] = numbers[i] * output_deviation[i] + output_mean[i];
+  return torch::stack(numbers, /*dim=*/1);
 }
 
 namespace {

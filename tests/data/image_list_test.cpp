@@ -197,6 +197,34 @@ TEST_F(ImageList, ACheckDecodesEveryPicture) {
   EXPECT_FALSE(check.warnings.empty());
 }
 
+TEST_F(ImageList, ACheckNamesEveryRowThatIsWrong) {
+  const auto problems = [&](const std::string& rows, const std::vector<std::string>& targets) {
+    std::vector<std::string> lines;
+    for (const auto& [path, problem] : check_listed_pictures(list(rows), targets).problems)
+      lines.push_back(path + ": " + problem);
+    return lines;
+  };
+  EXPECT_THAT(
+      problems("path,label,split\n,a,train\npictures/1.png,a\npictures/1.png,,train\n"
+               "pictures/2.png,a,trian\npictures/3.png,a,train\n",
+               {}),
+      ElementsAre(HasSubstr(".csv: line 3 has 2 fields"), HasSubstr(".csv: line 2 has no path"),
+                  HasSubstr("line 4 has no label"), HasSubstr("line 5 has the split 'trian'")));
+  EXPECT_THAT(problems("path,age\npictures/1.png,old\npictures/2.png,\n", {"age"}),
+              ElementsAre(HasSubstr("line 2 has 'old' in the column 'age'"),
+                          HasSubstr("line 3 has '' in the column 'age'")));
+}
+
+TEST_F(ImageList, ACheckWarnsOfPicturesWithoutLabels) {
+  const auto warnings = [&](const std::vector<std::string>& targets) {
+    return check_listed_pictures(list("path,age\npictures/1.png,1\npictures/2.png,2\n"), targets)
+        .warnings;
+  };
+  ASSERT_EQ(warnings({}).size(), 1U);
+  EXPECT_THAT(warnings({})[0].problem, HasSubstr("the list has no column `label`"));
+  EXPECT_TRUE(warnings({"age"}).empty());
+}
+
 /// Uses so many threads in operators, until its end.
 struct ThreadsOfOperators {
   explicit ThreadsOfOperators(int count) { at::set_num_threads(count); }

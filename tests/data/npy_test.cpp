@@ -133,10 +133,46 @@ TEST(Npy, NamesTheSampleOfABadNumberOrLabel) {
               HasSubstr("y.npy: sample 2 (from 0): has a number that float32 does not hold"));
 }
 
+TEST(Npy, RefusesPicturesThatAreNotSavedAsModelsTakeThem) {
+  const TempDir folder;
+  const auto made = [&](const at::Tensor& x) {
+    write_npy(folder / "x.npy", x);
+    write_npy(folder / "y.npy", at::arange(x.size(0)).remainder(2));
+    const auto options = DataOptions{
+        .name = "npy", .labels = (folder / "y.npy").string(), .file = (folder / "x.npy").string()};
+    std::string problem;
+    try {
+      const DatasetPtr train = datasets::make(options).splits.train;
+      problem = c10::str(at::IntArrayRef(train->sample_shape()));
+    } catch (const ConfigError& error) {
+      problem = error.what();
+    }
+    const std::string found = check_npy(folder / "x.npy", /*are_inputs=*/true).problem;
+    EXPECT_THAT(problem, HasSubstr(found));
+    EXPECT_EQ(found.empty(), problem.starts_with('['));
+    EXPECT_EQ(check_npy(folder / "x.npy", /*are_inputs=*/false).problem, "");
+    return problem;
+  };
+  const at::Tensor grey = at::arange(20 * 10 * 12).remainder(256).view({20, 10, 12});
+  const at::Tensor bytes = grey.to(at::kByte);
+  EXPECT_EQ(made(bytes), "[1, 10, 12]") << "as NumPy has MNIST";
+  EXPECT_EQ(made(bytes.view({20, 1, 10, 12})), "[1, 10, 12]");
+  EXPECT_THAT(made(bytes.view({20, 10, 12, 1})),
+              HasSubstr("file has pictures with the channels last: save"));
+  const at::Tensor levels = grey.to(at::kFloat).view({20, 1, 10, 12});
+  EXPECT_THAT(made(levels), HasSubstr("file has the levels of pictures, whole numbers from 0 to "
+                                      "255, in floating point: save array.astype(numpy.uint8)"));
+  EXPECT_EQ(made(levels / 255), "[1, 10, 12]");
+  EXPECT_EQ(made(levels.remainder(9)), "[1, 10, 12]") << "counts";
+  EXPECT_EQ(made((levels / 255).view({20, 10, 12, 1})), "[10, 12, 1]") << "with a warning";
+  EXPECT_THAT(check_npy(folder / "x.npy", /*are_inputs=*/true).warning,
+              HasSubstr("looks like pictures with the channels last"));
+}
+
 TEST(NpyCheck, DescribesAnArray) {
   const TempDir folder;
   write_npy(folder / "x.npy", at::arange(40).to(at::kFloat).view({20, 2}));
-  const NpyCheck check = check_npy(folder / "x.npy");
+  const NpyCheck check = check_npy(folder / "x.npy", true);
   EXPECT_EQ(check.problem, "");
   EXPECT_EQ(check.dtype, "float32");
   EXPECT_THAT(check.shape, ElementsAre(20, 2));
@@ -146,10 +182,10 @@ TEST(NpyCheck, DescribesAnArray) {
   EXPECT_DOUBLE_EQ(check.mean, 19.5);
   EXPECT_EQ(check.most, 39);
   write_npy(folder / "x.npy", at::arange(-3, 4));
-  EXPECT_EQ(check_npy(folder / "x.npy").dtype, "int64");
-  EXPECT_EQ(check_npy(folder / "x.npy").least, -3);
+  EXPECT_EQ(check_npy(folder / "x.npy", true).dtype, "int64");
+  EXPECT_EQ(check_npy(folder / "x.npy", true).least, -3);
   write_npy(folder / "x.npy", at::arange(0));
-  EXPECT_THAT(check_npy(folder / "x.npy").problem, HasSubstr("has no samples"));
+  EXPECT_THAT(check_npy(folder / "x.npy", true).problem, HasSubstr("has no samples"));
 }
 
 TEST(NpyCheck, LocatesTheFirstNumberThatIsNotFinite) {
@@ -159,17 +195,17 @@ TEST(NpyCheck, LocatesTheFirstNumberThatIsNotFinite) {
   array[200001][0][0] = -INFINITY;
   array[200002][0][0] = 1e300;
   write_npy(folder / "x.npy", array);
-  const NpyCheck check = check_npy(folder / "x.npy");
+  const NpyCheck check = check_npy(folder / "x.npy", true);
   EXPECT_EQ(check.not_finite, 3);
   EXPECT_THAT(check.first_not_finite, ElementsAre(200000, 3, 1));
   EXPECT_THAT(check.problem, HasSubstr("array[200000, 3, 1] is NaN, and 2 more of the 2,097,152 "
                                        "elements are not finite in float32: remove the sample"));
   EXPECT_EQ(check.most, (1 << 21) - 1);
   write_npy(folder / "x.npy", array[200001]);
-  EXPECT_THAT(check_npy(folder / "x.npy").problem,
+  EXPECT_THAT(check_npy(folder / "x.npy", true).problem,
               HasSubstr("array[0, 0] is minus infinite: remove"));
   write_npy(folder / "x.npy", array[200002]);
-  EXPECT_THAT(check_npy(folder / "x.npy").problem,
+  EXPECT_THAT(check_npy(folder / "x.npy", true).problem,
               HasSubstr("array[0, 0] is 1e+300, which float32 does not hold: remove"));
 }
 

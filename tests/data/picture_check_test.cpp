@@ -58,7 +58,8 @@ TEST(PictureCheck, SizesAreSummedUp) {
   EXPECT_EQ(check.height.most, 12);
   EXPECT_EQ(check.width.median, 6);
   EXPECT_THAT(lines_of(check.warnings),
-              ElementsAre(HasSubstr("has pictures of several sizes: the data set needs `size`")));
+              ElementsAre(HasSubstr(".: has no subfolders: its pictures have no labels"),
+                          HasSubstr("has pictures of several sizes: the data set needs `size`")));
 }
 
 TEST(PictureCheck, WhatTheDataSetRefusesIsAProblem) {

@@ -249,11 +249,16 @@ TEST_F(Tables, MayHaveSeveralTargets) {
   EXPECT_EQ(coding.target, "");
   EXPECT_THAT(coding.targets, ElementsAre("b", "a"));
   EXPECT_EQ(coding.target_deviation, 0);
+  EXPECT_THAT(coding.target_means, ElementsAre(3.75, 1.875));
+  ASSERT_EQ(coding.target_deviations.size(), 2U);
+  EXPECT_NEAR(coding.target_deviations[0], 6.8328251, 1e-6);
+  EXPECT_NEAR(coding.target_deviations[1], 1.3404757, 1e-6);
   EXPECT_EQ(coding, row_coding_from(text_of(coding)));
   const TableText table = read_table(folder_ / "train.csv");
   EXPECT_THAT(RowEncoder(coding, table).unused(), IsEmpty()) << "the targets may be there";
   const Splits labels = splits("n,a,b\n1,0,1\n3,1,1\n", "n,a,b\n1,0,0\n", {.targets = {"a", "b"}});
   EXPECT_THAT(labels.train->labels(), ElementsAre("a", "b"));
+  EXPECT_THAT(row_coding_of(*labels.train)->target_means, IsEmpty()) << "which are no numbers";
   EXPECT_TRUE(at::equal(labels.valid->targets(), at::tensor({0.F, 0.F}).view({1, 2})));
   const TableCheck check = check_table(
       DataOptions{.name = "csv", .file = write("t.csv", text).string(), .targets = {"a"}});

@@ -310,6 +310,7 @@ TEST(Unet, HasNoWeightsOnTheWayUpWhereItIsBilinear) {
 }
 
 TEST(Tabular, ReadsTheFirstColumnsAsCategories) {
+  torch::manual_seed(3);  // some weights let no row through the four units
   ModelOptions options{.classes = 2, .sample_shape = {3}, .hidden = {4}};
   options.options = own("categories: [300]");
   Model model = models::make("tabular", options);
@@ -333,6 +334,31 @@ TEST(Tabular, TakesCategoriesOrNumbersAlone) {
   options.options = own("categories: [3, 3, 3]");
   EXPECT_THROW((void)models::make("tabular", options), ConfigError);
   EXPECT_THROW((void)models::make("tabular", {.sample_shape = {1, 2}}), ConfigError);
+}
+
+TEST(Tabular, ScalesEachOutput) {
+  ModelOptions options{.classes = 2, .sample_shape = {2}, .hidden = {4}};
+  Model plain = models::make("tabular", options);
+  const auto scaled = [&](const std::string& text) {
+    options.options = own(text);
+    Model model = models::make("tabular", options);
+    const torch::NoGradGuard no_grad;
+    for (size_t i = 0; i < plain.parameters().size(); ++i)
+      model.parameters()[i].tensor.copy_(plain.parameters()[i].tensor);
+    model.train(false);
+    return model.forward(torch::ones({3, 2}));
+  };
+  plain.train(false);
+  const torch::NoGradGuard no_grad;
+  const torch::Tensor outputs = plain.forward(torch::ones({3, 2}));
+  const auto wanted = torch::tensor({100.F, 2.F}) * outputs + torch::tensor({-7.F, 5.F});
+  EXPECT_TRUE(torch::allclose(scaled("output_mean: [-7, 5]\noutput_deviation: [100, 2]"), wanted));
+  EXPECT_TRUE(
+      torch::allclose(scaled("output_mean: [-7, 5]"), outputs + torch::tensor({-7.F, 5.F})));
+  EXPECT_TRUE(torch::allclose(scaled("output_deviation: 3"), outputs * 3));
+  EXPECT_THROW((void)scaled("output_mean: [1, 2, 3]"), ConfigError);
+  EXPECT_THROW((void)scaled("output_deviation: []"), ConfigError);
+  EXPECT_THROW((void)scaled("output_deviation: [1, 0]"), ConfigError);
 }
 
 TEST(Tabular, HasEmbeddingsOfFastaisWidths) {

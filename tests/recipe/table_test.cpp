@@ -128,6 +128,27 @@ TEST_F(TableRecipe, PredictsNumbersInTheirOwnUnit) {
   EXPECT_NEAR(prices.mean().item<double>(), 2400, 300);
 }
 
+TEST_F(TableRecipe, PredictsSeveralNumbersInTheirOwnUnits) {
+  std::string rows = "area,price,rooms\n";
+  for (int i = 0; i < 120; ++i) {
+    const int area = 20 + i * 37 % 90;
+    rows += std::to_string(area) + ',' + std::to_string(250'000 + 3000 * area) + ',' +
+            std::to_string(area / 20) + ".5\n";
+  }
+  io::write_atomically(file(), rows);
+  RecipeOptions recipe = read("price", {"loss=mse", "metrics=[r2]", "phases.0.epochs=60"});
+  recipe.data.target.clear();
+  recipe.data.targets = {"price", "rooms"};
+  const RunReport report = run_recipe(recipe);
+  EXPECT_GT(report.phases.front().epochs.back().metrics[0].value, 0.7) << "r2";
+  Predictor predictor(report.exported->path);
+  const TableText table = read_table(file(), predictor.manifest().rows->format());
+  const at::Tensor numbers =
+      predictor.predict(RowEncoder(*predictor.manifest().rows, table).samples()).mean(0);
+  EXPECT_NEAR(numbers[0].item<double>(), 444'000, 30'000);
+  EXPECT_NEAR(numbers[1].item<double>(), 3.2, 0.6);
+}
+
 TEST_F(TableRecipe, ResumesToTheSameBundle) {
   const std::vector<std::string> settings{"data.omit=[price]", "phases.0.epochs=3"};
   (void)run_recipe(read("kind", settings));

@@ -147,8 +147,8 @@ DataOptions file_options(const std::string& file, const std::vector<std::string>
 
 /// Checks the inputs of the data set npy, and with `labels` the targets and the data set too.
 int check_arrays(const DataOptions& options, bool as_json) {
-  std::vector<NpyCheck> arrays{check_npy(options.file)};
-  if (!options.labels.empty()) arrays.push_back(check_npy(options.labels));
+  std::vector<NpyCheck> arrays{check_npy(options.file, /*are_inputs=*/true)};
+  if (!options.labels.empty()) arrays.push_back(check_npy(options.labels, /*are_inputs=*/false));
   const bool good =
       std::ranges::all_of(arrays, [](const NpyCheck& array) { return array.problem.empty(); });
   std::string description;

@@ -218,19 +218,23 @@ std::string text_of(const std::vector<NpyCheck>& arrays, const std::string& desc
                     size_t width) {
   std::string text;
   std::vector<TableRow> rows;
-  int64_t problems = 0;
+  int64_t problems = 0, warnings = 0;
+  const auto add = [&](const char* kind, int64_t& count, const NpyCheck& array,
+                       const std::string& finding) {
+    if (finding.empty()) return;
+    ++count;
+    text += kind + (": " + printable(array.file.string())) + ": " + finding + '\n';
+  };
   for (const NpyCheck& array : arrays) {
-    if (!array.problem.empty()) {
-      ++problems;
-      text += "error: " + printable(array.file.string()) + ": " + array.problem + '\n';
-    }
+    add("error", problems, array, array.problem);
+    add("warning", warnings, array, array.warning);
     const bool any = has_figures(array);
     rows.push_back({printable(array.file.string()), array.dtype,
                     c10::str(c10::IntArrayRef(array.shape)), format_count(array.not_finite),
                     any ? figure(array.least) : "", any ? figure(array.mean) : "",
                     any ? figure(array.most) : ""});
   }
-  if (problems > 0) text += '\n';
+  if (!text.empty()) text += '\n';
   return text +
          text_table({{.head = "array"},
                      {.head = "dtype"},
@@ -241,11 +245,11 @@ std::string text_of(const std::vector<NpyCheck>& arrays, const std::string& desc
                      {.head = "max", .figure = true}},
                     rows, width) +
          '\n' + (description.empty() ? "" : printable(description, 2000) + '\n') +
-         counted(problems, "error") + ", 0 warnings\n";
+         counted(problems, "error") + ", " + counted(warnings, "warning") + "\n";
 }
 
 std::string json_of(const std::vector<NpyCheck>& arrays, const std::string& description) {
-  json list = json::array(), problems = json::array();
+  json list = json::array(), problems = json::array(), warnings = json::array();
   for (const NpyCheck& array : arrays) {
     const auto value = [&](double figure) { return has_figures(array) ? json(figure) : json(); };
     list.push_back(
@@ -259,11 +263,14 @@ std::string json_of(const std::vector<NpyCheck>& arrays, const std::string& desc
          {"max", value(array.most)}});
     if (!array.problem.empty())
       problems.push_back({{"file", array.file.string()}, {"problem", array.problem}});
+    if (!array.warning.empty())
+      warnings.push_back({{"file", array.file.string()}, {"problem", array.warning}});
   }
   const json all{{"data", description.empty() ? json() : json(description)},
                  {"arrays", list},
                  {"problem_count", problems.size()},
-                 {"problems", problems}};
+                 {"problems", problems},
+                 {"warnings", warnings}};
   return all.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
 }
 

@@ -42,14 +42,6 @@ int64_t column_of(const TableText& table, const std::string& name) {
   return found == table.names().end() ? -1 : found - table.names().begin();
 }
 
-std::string split_of(const fs::path& file, const ListedPicture& picture, const std::string& text) {
-  if (text == "val") return "valid";
-  for (const char* known : {"train", "valid", "test"})
-    if (text == known) return text;
-  refuse(file, picture.line,
-         "has the split '" + printable(text) + "'; allowed are train, valid (or val) and test");
-}
-
 /// Throws FormatError for a class that no picture of the training split has.
 void check_label(const fs::path& file, const ListedPicture& picture,
                  const std::vector<std::string>& labels) {
@@ -168,13 +160,49 @@ std::vector<size_t> places_of(const fs::path& file, const TableText& table,
   return places;
 }
 
-double number_in(const fs::path& file, int64_t line, const std::string& column,
-                 std::string_view field) {
-  if (const auto number = number_of(field)) return *number;
-  refuse(file, line,
-         "has '" + printable(field, 50) + "' in the column '" + printable(column) +
-             "', where a number is needed: " +
-             (is_missing(field, {}) ? "write one, or remove the row" : number_hint(field)));
+/// Holds the places of a list's columns; -1: the list lacks the column.
+struct Places {
+  int64_t path = -1, label = -1, split = -1;
+  std::vector<size_t> numbers{};
+};
+
+/// Reads a split, and returns what is wrong with it; empty: nothing is.
+std::string read_split(const std::string& text, std::string& split) {
+  split = text == "val" ? "valid" : text;
+  for (const char* known : {"train", "valid", "test"})
+    if (split == known) return {};
+  return "has the split '" + printable(text) + "'; allowed are train, valid (or val) and test";
+}
+
+/// Reads a number, and returns what is wrong with it; empty: nothing is.
+std::string read_number(std::string_view field, const std::string& column, double& number) {
+  const auto value = number_of(field);
+  number = value.value_or(0);
+  if (value) return {};
+  return "has '" + printable(field, 50) + "' in the column '" + printable(column) +
+         "', where a number is needed: " +
+         (is_missing(field, {}) ? "write one, or remove the row" : number_hint(field));
+}
+
+/// Reads a row, and returns what is wrong with it; empty: nothing is.
+std::string read_row(const TableText& table, int64_t row, const Places& places,
+                     ListedPicture& picture) {
+  const auto field = [&](int64_t column) {
+    return column < 0 ? std::string() : std::string(table.field(row, static_cast<size_t>(column)));
+  };
+  const fs::path list = table.path();
+  picture = {.line = table.line(row),
+             .path = list.parent_path() / field(places.path),
+             .label = field(places.label)};
+  if (field(places.path).empty()) return "has no path";
+  if (places.label >= 0 && picture.label.empty())
+    return "has no label; give every picture one, or remove the column";
+  std::string problem;
+  if (places.split >= 0) problem = read_split(field(places.split), picture.split);
+  for (size_t i = 0; i < places.numbers.size() && problem.empty(); ++i)
+    problem = read_number(table.field(row, places.numbers[i]), table.names()[places.numbers[i]],
+                          picture.numbers.emplace_back());
+  return problem;
 }
 
 }  // namespace
@@ -188,34 +216,31 @@ bool are_labels(const std::vector<ListedPicture>& pictures) {
 }
 
 std::vector<ListedPicture> list_pictures(const fs::path& file,
-                                         const std::vector<std::string>& targets) {
-  const TableText table = read_table(file, {.kind = "csv", .limit_bytes = kMostBytes});
-  const int64_t path = column_of(table, "path"),
-                label = targets.empty() ? column_of(table, "label") : -1,
-                split = column_of(table, "split");
-  if (path < 0)
+                                         const std::vector<std::string>& targets,
+                                         TableFindings* findings) {
+  const TableText table = read_table(file, {.kind = "csv", .limit_bytes = kMostBytes}, findings);
+  const Places places{.path = column_of(table, "path"),
+                      .label = targets.empty() ? column_of(table, "label") : -1,
+                      .split = column_of(table, "split"),
+                      .numbers = places_of(file, table, targets)};
+  if (places.path < 0)
     refuse(file, 1,
            "has no column `path`; the first row names the columns: path, and label and split where "
            "there are some");
-  const std::vector<size_t> places = places_of(file, table, targets);
   std::vector<ListedPicture> pictures;
-  std::set<std::string> seen;
-  for (int64_t i = 0; i < table.rows(); ++i) {
-    const int64_t line = table.line(i);
-    const auto field = [&](int64_t column) {
-      return column < 0 ? std::string() : std::string(table.field(i, static_cast<size_t>(column)));
-    };
-    ListedPicture picture{
-        .line = line, .path = file.parent_path() / field(path), .label = field(label)};
-    if (field(path).empty()) refuse(file, line, "has no path");
-    if (label >= 0 && picture.label.empty())
-      refuse(file, line, "has no label; give every picture one, or remove the column");
-    if (!seen.insert(field(path)).second)
-      refuse(file, line, "names " + printable(field(path)) + " again; give each picture once");
-    if (split >= 0) picture.split = split_of(file, picture, field(split));
-    for (size_t at = 0; at < places.size(); ++at)
-      picture.numbers.push_back(number_in(file, line, targets[at], table.field(i, places[at])));
-    pictures.push_back(std::move(picture));
+  std::set<fs::path> seen;
+  for (int64_t row = 0; row < table.rows(); ++row) {
+    ListedPicture picture;
+    std::string problem = read_row(table, row, places, picture);
+    if (problem.empty() && !seen.insert(picture.path).second)
+      problem = "names " + printable(table.field(row, static_cast<size_t>(places.path))) +
+                " again; give each picture once";
+    if (problem.empty()) {
+      pictures.push_back(std::move(picture));
+      continue;
+    }
+    if (!findings) refuse(file, picture.line, problem);
+    findings->add({.path = file.string(), .line = picture.line, .problem = std::move(problem)});
   }
   return pictures;
 }

@@ -7,9 +7,11 @@
 
 #include "tare/base/bytes.h"
 #include "tare/base/error.h"
+#include "tare/base/log.h"
 #include "tare/data/datasets.h"
 #include "tare/data/float_spread.h"
 #include "tare/data/npy.h"
+#include "tare/data/npy_pictures.h"
 
 namespace tare::datasets {
 namespace {
@@ -87,6 +89,15 @@ Found arrays(const DataOptions& o, bool) {
   if (input.dim() < 2 || input.numel() == 0)
     refuse("file", "has the shape " + shape_text(input),
            "an array [samples, ...] that is not empty", o.file);
+  if (const std::string problem = picture_problem(input); !problem.empty())
+    refuse("file", problem,
+           "an array [samples, channels, height, width] of uint8 or of levels 0 "
+           "to 1",
+           o.file);
+  if (const std::string warning = picture_warning(input); !warning.empty())
+    log::warning_once(printable(o.file) + ' ' + warning);
+  // Grey pictures as NumPy has them, such as those of MNIST, lack a dimension.
+  if (input.scalar_type() == at::kByte && input.dim() == 3) input = input.unsqueeze(1);
   const bool pictures = input.scalar_type() == at::kByte && input.dim() == 4;
   if (!pictures) {
     input = input.to(at::kFloat);

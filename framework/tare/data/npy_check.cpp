@@ -9,6 +9,7 @@
 #include "tare/base/bytes.h"
 #include "tare/config/scalar.h"
 #include "tare/data/npy.h"
+#include "tare/data/npy_pictures.h"
 
 namespace tare {
 namespace {
@@ -39,7 +40,7 @@ std::string problem_of(const NpyCheck& check, double first, int64_t elements) {
 
 }  // namespace
 
-NpyCheck check_npy(const std::filesystem::path& file) {
+NpyCheck check_npy(const std::filesystem::path& file, bool are_inputs) {
   constexpr int64_t kPart = 1 << 20;  // elements, so that the copy is small
   const at::Tensor array = read_npy(file);
   NpyCheck check{.file = file, .dtype = numpy_dtype(array), .shape = array.sizes().vec()};
@@ -66,6 +67,10 @@ NpyCheck check_npy(const std::filesystem::path& file) {
       check.most = count == 0 ? value[i] : std::max(check.most, value[i]);
       check.mean += (value[i] - check.mean) / static_cast<double>(++count);
     }
+  }
+  if (are_inputs) {
+    check.problem = picture_problem(array);
+    check.warning = picture_warning(array);
   }
   if (check.not_finite > 0) check.problem = problem_of(check, first, array.numel());
   return check;

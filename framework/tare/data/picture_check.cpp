@@ -54,8 +54,9 @@ class Checker {
     return std::move(result_);
   }
 
-  /// Checks the pictures of a list in this folder.
-  PictureCheck run(const std::vector<ListedPicture>& pictures) {
+  /// Checks the pictures of a list in this folder. `numbers`: they have columns of numbers in place
+  /// of labels.
+  PictureCheck run(const std::vector<ListedPicture>& pictures, bool numbers) {
     constexpr const char* kNone = "is not there: paths are relative to the folder of the list";
     for (const char* split : {"", "train", "valid", "test"}) {
       std::map<std::string, std::vector<fs::path>> files;
@@ -69,6 +70,10 @@ class Checker {
     }
     if (labels_.contains("") && labels_[""].size() == 1 && !labels_[""].contains(""))
       warn(folder_, "has one class: a model that is trained on it always answers with that class");
+    if (!numbers && !pictures.empty() && pictures.front().label.empty())
+      warn(folder_,
+           "has pictures without labels, because the list has no column `label`: without "
+           "one, and without columns of numbers in `targets`, there is nothing to learn");
     for (const char* split : {"valid", "test"})
       for (const std::string& label : labels_[split])
         if (!labels_["train"].contains(label))
@@ -93,7 +98,13 @@ class Checker {
 
   void check_split(const std::string& split, const fs::path& root) {
     const std::vector<fs::path> subfolders = list_subfolders(root, kPictures);
-    if (subfolders.empty()) return check_class(split, "", root);
+    if (subfolders.empty()) {
+      check_class(split, "", root);
+      if (result_.classes.back().pictures > 0)
+        warn(root,
+             "has no subfolders: its pictures have no labels, and there are no classes to learn");
+      return;
+    }
     for (const fs::path& file : list_files(root, kPictures))
       warn(file, "is skipped: it lies beside the folders of the classes");
     for (const fs::path& file : list_files(root, kPictures, true)) check_other(file);
@@ -221,9 +232,14 @@ PictureCheck check_pictures(const fs::path& folder) {
 
 PictureCheck check_listed_pictures(const fs::path& file, const std::vector<std::string>& targets) {
   const fs::path folder = file.has_parent_path() ? file.parent_path() : fs::path(".");
-  const std::vector<ListedPicture> pictures = list_pictures(file, targets);
-  PictureCheck check = Checker(folder).run(pictures);
-  for (size_t i = 0; i < targets.size(); ++i) {
+  TableFindings findings;
+  const std::vector<ListedPicture> pictures = list_pictures(file, targets, &findings);
+  PictureCheck check = Checker(folder).run(pictures, !targets.empty());
+  std::vector<PictureFinding> rows;
+  for (const TableFinding& finding : findings.list)
+    rows.push_back({file.filename().string(), text_of(finding)});
+  check.problems.insert(check.problems.begin(), rows.begin(), rows.end());
+  for (size_t i = 0; i < targets.size() && !pictures.empty(); ++i) {
     const double first = pictures.front().numbers[i];
     TargetRange range{.name = targets[i], .least = first, .most = first};
     for (const ListedPicture& picture : pictures) {

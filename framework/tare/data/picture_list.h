@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "tare/transform/table_text.h"
+
 namespace tare {
 
 /// Is a row of a list of pictures; see image_list().
@@ -19,10 +21,12 @@ struct ListedPicture {
 
 /// Returns the rows of a list, at least one. `targets`: the columns of numbers to read, in place of
 /// the column `label`; empty: none. Throws IoError; ConfigError for a name that is given twice;
-/// FormatError for what is no list of pictures, a column that it lacks, and a field of such a
-/// column that is no number. Looks at no picture.
-[[nodiscard]] std::vector<ListedPicture> list_pictures(
-    const std::filesystem::path& file, const std::vector<std::string>& targets = {});
+/// FormatError for what is no list of pictures, a column that it lacks, and a row that is wrong.
+/// With `findings` a wrong row is added to these and is left out, so that there may be no row.
+/// Looks at no picture.
+[[nodiscard]] std::vector<ListedPicture> list_pictures(const std::filesystem::path& file,
+                                                       const std::vector<std::string>& targets = {},
+                                                       TableFindings* findings = nullptr);
 
 /// Whether every number of the pictures is 0 or 1, so that each column is a label that a picture
 /// has or lacks; false without columns of numbers.

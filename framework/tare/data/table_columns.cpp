@@ -506,14 +506,26 @@ RowCoding learn_coding(const RawTable& table, std::span<const int64_t> rows,
   for (const RawColumn& column : table.inputs)
     coding.columns.push_back(column.category ? learn_texts(column, rows)
                                              : learn_numbers(column, rows, fill));
-  if (!table.targets.defined() || !table.targets.is_floating_point() || !coding.targets.empty())
-    return coding;
-  std::vector<double> values;
-  const float* targets = table.targets.const_data_ptr<float>();
-  for (const int64_t row : rows) values.push_back(static_cast<double>(targets[row]));
-  const Moments moments = moments_of(values);
-  coding.target_mean = moments.mean;
-  coding.target_deviation = divisor(moments);
+  const bool numbers = table.targets.defined() && table.targets.is_floating_point();
+  if (!numbers || !table.labels.empty()) return coding;
+  const int64_t columns = table.targets.size(1);
+  const auto learn = [&](int64_t column) {
+    std::vector<double> values;
+    const float* targets = table.targets.const_data_ptr<float>() + column;
+    for (const int64_t row : rows) values.push_back(static_cast<double>(targets[row * columns]));
+    const Moments moments = moments_of(values);
+    return Moments{.mean = moments.mean, .deviation = divisor(moments)};
+  };
+  if (coding.targets.empty()) {
+    const Moments moments = learn(0);
+    coding.target_mean = moments.mean;
+    coding.target_deviation = moments.deviation;
+  }
+  for (int64_t column = 0; column < std::ssize(coding.targets); ++column) {
+    const Moments moments = learn(column);
+    coding.target_means.push_back(moments.mean);
+    coding.target_deviations.push_back(moments.deviation);
+  }
   return coding;
 }
 

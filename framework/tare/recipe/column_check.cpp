@@ -114,9 +114,14 @@ void add_columns(config::OwnOptions& options, const std::string& model, const Da
   };
   add(kCategoriesOption, config::to_node(rows->categories()));
   const bool scaled = options.node.find("output_mean") || options.node.find("output_deviation");
-  if (rows->target_deviation == 0 || scaled) return;
-  add("output_mean", config::to_node(rows->target_mean));
-  add("output_deviation", config::to_node(rows->target_deviation));
+  if (scaled) return;
+  if (rows->target_deviation > 0) {
+    add("output_mean", config::to_node(rows->target_mean));
+    add("output_deviation", config::to_node(rows->target_deviation));
+  } else if (!rows->target_means.empty()) {
+    add("output_mean", config::to_node(rows->target_means));
+    add("output_deviation", config::to_node(rows->target_deviations));
+  }
 }
 
 std::vector<std::string> category_columns(const RecipeOptions& recipe, const DataFacts& data) {

@@ -13,6 +13,7 @@ namespace tare {
 
 /// Gives a model's own options `categories`, and `output_mean` and `output_deviation`, the values
 /// of the data, if these are rows of a table, the model has such options, and they are not given.
+/// Of several targets that are numbers the two are lists.
 void add_columns(config::OwnOptions& options, const std::string& model, const DataFacts& data);
 
 /// Throws ConfigError if the model does not take the columns of the data: categories of a table

@@ -549,6 +549,18 @@ int64_t numbers_to_predict(const Batch& sample) {
   return target.dim() == 2 ? target.size(1) : 1;
 }
 
+/// Returns how data of this kind get labels, as the end of a sentence.
+std::string where_labels_are(const DataOptions& data) {
+  if (data.name == "image_folder")
+    return "; give each class a subfolder of '" + printable(data.folder) + "'";
+  if (data.name == "image_list")
+    return "; give '" + printable(data.file) +
+           "' a column `label`, or name columns of numbers in data.targets";
+  if (data.name == "text_folder")
+    return "; give each class a subfolder of '" + printable(data.folder) + "'";
+  return "";
+}
+
 }  // namespace
 
 int64_t classes_of(const RecipeOptions& recipe, const DataFacts& data) {
@@ -556,7 +568,8 @@ int64_t classes_of(const RecipeOptions& recipe, const DataFacts& data) {
   const LabelCount labels = data.labels;
   if (const int64_t numbers = numbers_to_predict(data.sample); numbers > 0) return numbers;
   if (labels.classes == 0)
-    refuse(recipe, "model.classes", "is missing: the data has no class labels to count",
+    refuse(recipe, "model.classes",
+           "is missing: the data has no class labels to count" + where_labels_are(recipe.data),
            "the number of the model's outputs", "auto");
   if (labels.classes == 1)
     refuse(recipe, "data", "has one class only, from which a model learns nothing",

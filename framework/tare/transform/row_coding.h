@@ -47,6 +47,8 @@ struct RowCoding {
   /// Mean and deviation of a target that is a number, in the training split; the target itself
   /// stays as it is. Deviation 0: the target is a class, or there are several.
   double target_mean = 0, target_deviation = 0;
+  /// Means and deviations of `targets`, in their order; empty: they are labels of 0 and 1.
+  std::vector<double> target_means{}, target_deviations{};
   /// Texts that stand for a missing field, see is_missing().
   std::vector<std::string> missing_values{};
   std::string separator{};  ///< see TableFormat
@@ -63,6 +65,8 @@ void visit_fields(auto& visit, RowCoding& r) {
   visit("targets", r.targets);
   visit("target_mean", r.target_mean);
   visit("target_deviation", r.target_deviation, config::at_least(0));
+  visit("target_means", r.target_means);
+  visit("target_deviations", r.target_deviations, config::above(0));
   visit("missing_values", r.missing_values);
   visit("separator", r.separator);
   visit("header", r.header);

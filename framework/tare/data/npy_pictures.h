@@ -1,0 +1,18 @@
+// Finds arrays of pictures that are not saved as models take them. Internal.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <string>
+
+namespace tare {
+
+/// Returns what is wrong with an array that looks like pictures, [samples, height, width, channels]
+/// of uint8, or the levels 0 to 255 in floating point, as the end of a sentence that begins with
+/// its name; empty: nothing is. An array of other dimensions or dtypes has nothing wrong.
+[[nodiscard]] std::string picture_problem(const at::Tensor& array);
+/// Returns what is unusual with an array in floating point that may be pictures with the channels
+/// last, as picture_problem() does.
+[[nodiscard]] std::string picture_warning(const at::Tensor& array);
+
+}  // namespace tare
