@@ -310,7 +310,7 @@ TEST(Unet, HasNoWeightsOnTheWayUpWhereItIsBilinear) {
 }
 
 TEST(Tabular, ReadsTheFirstColumnsAsCategories) {
-  torch::manual_seed(3);  // some weights let no row through the four units
+  torch::manual_seed(4);  // some weights let no row through the four units
   ModelOptions options{.classes = 2, .sample_shape = {3}, .hidden = {4}};
   options.options = own("categories: [300]");
   Model model = models::make("tabular", options);
