@@ -45,6 +45,23 @@ TEST_F(ProjectCommands, ANewProjectTakesARecipeByName) {
   EXPECT_EQ(tare({"validate", "mine/recipe.yaml"}).status, 0);
 }
 
+TEST_F(ProjectCommands, ANewProjectSaysWhichPathsAreRelative) {
+  write("t.yaml",
+        "data: {name: csv, file: houses.csv, target: price, valid_files: [/a/v.csv]}\n"
+        "model: {name: tabular, weights: first/w.safetensors}\nloss: mse\nmetrics: []\n"
+        "phases: [{data: {name: csv, file: more.csv, target: price}}]\n");
+  const auto made = tare({"new", "mine", "--from", "t.yaml"});
+  ASSERT_EQ(made.status, 0) << made.err;
+  const auto note = [&](const std::string& key, const std::string& file) {
+    return "note: " + key + " is relative; in the folder of the project it is " +
+           fs::canonical(folder_.path()).string() + '/' + file + '\n';
+  };
+  EXPECT_THAT(made.out,
+              HasSubstr(note("model.weights", "first/w.safetensors") +
+                        note("data.file", "houses.csv") + note("phases.0.data.file", "more.csv")));
+  EXPECT_THAT(made.out, Not(HasSubstr("valid_files")));
+}
+
 TEST_F(ProjectCommands, ANewProjectReplacesNothing) {
   fs::create_directories(folder_ / "there");
   const auto there = tare({"new", "there"});

@@ -185,6 +185,17 @@ TEST_F(RecipeCallbacks, AreRefusedBeforeAnyWorkAtTheirPlace) {
                         "comes behind it, got peak_mib; allowed: memory_log in front of it"));
 }
 
+TEST_F(RecipeCallbacks, OneOfThemAtMostRestoresTheBestWeights) {
+  EXPECT_THAT(refusal("phases: [{best: accuracy, callbacks: [save_best]}]\n"),
+              HasSubstr("phases.0.callbacks.0.save_best restores the best weights at the end of a "
+                        "phase, as phases.0.best does"));
+  EXPECT_THAT(refusal("callbacks: [save_best]\nphases: [{epochs: 1}, {best: accuracy}]\n"),
+              HasSubstr("callbacks.0.save_best restores the best weights at the end of a phase, as "
+                        "phases.1.best does"));
+  EXPECT_EQ(refusal("phases: [{best: accuracy, callbacks: [{save_best: {restore: false}}]}]\n"),
+            "accepted");
+}
+
 TEST_F(RecipeCallbacks, WatchingAValidationNeedsOne) {
   EXPECT_THAT(refusal_without_validation("callbacks: [early_stopping]\nphases: [{epochs: 1}]\n"),
               HasSubstr("callbacks.0.early_stopping needs a validation split"));

@@ -6,8 +6,10 @@
 #include "support/files.h"
 #include "tare/base/error.h"
 #include "tare/base/io.h"
+#include "tare/base/parts.h"
 #include "tare/memory/host_allocator.h"
 #include "tare/memory/oom.h"
+#include "tare/recipe/resume.h"
 #include "tare/train/interrupt.h"
 #include "tare/train/train_state.h"
 
@@ -181,6 +183,20 @@ TEST_F(ResumedRun, RefusesAnotherRecipeAndAnEmptyFolder) {
   } catch (const ConfigError& error) {
     EXPECT_THAT(error.what(), HasSubstr("phases.1.epochs is 1 there, 7 here"));
   }
+}
+
+TEST_F(ResumedRun, GoesOnWhereItsVersionDidNotKnowAKey) {
+  RecipeOptions recipe = resumable(folder_);
+  const std::string now = essence_of(recipe);
+  const std::string before = replaced(now, "group_by_length: false\n", "");
+  ASSERT_NE(before, now);
+  EXPECT_EQ(difference_of_essences(before, now), "");
+  recipe.learner.group_by_length = true;
+  EXPECT_THAT(difference_of_essences(before, essence_of(recipe)),
+              HasSubstr("group_by_length is false there, true here"));
+  recipe.learner.group_by_length = false;
+  recipe.data.file = "elsewhere.csv";
+  EXPECT_EQ(difference_of_essences(before, essence_of(recipe)), "") << "the data may have moved";
 }
 
 TEST_F(ResumedRun, WritesTheBundleThatCouldNotBeWritten) {

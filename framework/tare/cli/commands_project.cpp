@@ -48,6 +48,26 @@ std::string renamed(const std::string& recipe, const std::string& name) {
   return is_named ? text : "name: " + name + '\n' + text;
 }
 
+/// Returns a line for each path of a recipe that is relative, so that another folder has to be the
+/// current one, or the path has to be changed.
+std::string notes_on_paths(const RecipeOptions& recipe) {
+  std::string notes;
+  const auto add = [&](const std::string& key, const fs::path& path) {
+    if (path.empty() || path.is_absolute()) return;
+    notes += "note: " + key + " is relative; in the folder of the project it is " +
+             printable(fs::absolute(path).lexically_normal().string()) + '\n';
+  };
+  const auto add_data = [&](const std::string& key, const DataOptions& data) {
+    for (const auto& [field, path] : datasets::paths_of(data)) add(key + '.' + field, path);
+  };
+  add("model.weights", recipe.model.options.weights);
+  add_data("data", recipe.data);
+  for (size_t i = 0; i < recipe.phases.size(); ++i)
+    if (recipe.phases[i].data)
+      add_data("phases." + std::to_string(i) + ".data", *recipe.phases[i].data);
+  return notes;
+}
+
 /// Writes the files of a project of this name; `recipe`: the text of its recipe, or empty.
 void write_project(const fs::path& folder, const std::string& name, const std::string& recipe) {
   for (const auto& entry : fs::directory_iterator(project_folder())) {
@@ -64,10 +84,10 @@ void write_project(const fs::path& folder, const std::string& name, const std::s
 int new_command(const Arguments& arguments) {
   const fs::path folder = fs::path(arguments.positional().front()).lexically_normal();
   const std::string name = project_name(folder);
-  std::string recipe;
+  std::string recipe, notes;
   if (arguments.has("from")) {
     const fs::path from = recipe_path(arguments.get("from"));
-    (void)read_recipe(from);  // a file of another kind is refused
+    notes = notes_on_paths(read_recipe(from));
     recipe = renamed(io::read_text(from), name);
   }
   if (fs::exists(folder))
@@ -81,7 +101,8 @@ int new_command(const Arguments& arguments) {
             << "; its README.md says how to build it\n"
             << "try its recipe: cd " << place.string()
             << " && cmake -S . -B build -DCMAKE_PREFIX_PATH=DIR && "
-            << "cmake --build build && ./build/" << name << " run recipe.yaml\n";
+            << "cmake --build build && ./build/" << name << " run recipe.yaml\n"
+            << notes;
   return kSuccess;
 }
 

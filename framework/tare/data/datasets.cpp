@@ -273,19 +273,30 @@ void check(const DataOptions& options) {
   }
 }
 
-void check_files(const DataOptions& options) {
-  if (!options.folder.empty()) require("folder", options.folder, true);
-  if (!options.file.empty()) require("file", options.file, false);
-  if (!options.images.empty()) require("images", options.images, false);
-  if (!options.labels.empty()) require("labels", options.labels, false);
-  const auto each = [](const std::string& field, const std::vector<std::string>& paths) {
-    for (size_t i = 0; i < paths.size(); ++i)
-      if (!std::filesystem::is_directory(paths[i]))
-        require(field + '.' + std::to_string(i), paths[i], false);
+std::vector<DataPath> paths_of(const DataOptions& options) {
+  std::vector<DataPath> paths;
+  const auto add = [&](const std::string& field, const std::string& path) {
+    if (!path.empty()) paths.push_back({field, path});
   };
+  const auto each = [&](const std::string& field, const std::vector<std::string>& list) {
+    for (size_t i = 0; i < list.size(); ++i) add(field + '.' + std::to_string(i), list[i]);
+  };
+  add("folder", options.folder);
+  add("file", options.file);
+  add("images", options.images);
+  add("labels", options.labels);
   each("files", options.files);
   each("valid_files", options.valid_files);
   each("test_files", options.test_files);
+  return paths;
+}
+
+void check_files(const DataOptions& options) {
+  for (const auto& [field, path] : paths_of(options)) {
+    const bool is_in_list = field.find('.') != std::string::npos;
+    if (!is_in_list || !std::filesystem::is_directory(path))
+      require(field, path, field == "folder");
+  }
 }
 
 Named make(const DataOptions& options, Network network) {

@@ -207,6 +207,14 @@ struct Named {
 /// Whether make() may download; `forbidden` is stronger than DataOptions::download.
 enum class Network { allowed, forbidden };
 
+/// Is the path of a file or a folder in the options of a data set.
+struct DataPath {
+  std::string field{};  ///< "file", or "valid_files.0" in a list
+  std::string path{};   ///< as it was given
+};
+/// Returns the paths that the options give, in the order of their fields.
+[[nodiscard]] std::vector<DataPath> paths_of(const DataOptions& options);
+
 /// Throws the ConfigError that make() would throw for the options, before it looks at any file.
 void check(const DataOptions& options);
 /// Throws ConfigError, naming the field and the nearest name, for a file or a folder of the options

@@ -8,6 +8,7 @@
 #include "tare/base/error.h"
 #include "tare/base/io.h"
 #include "tare/callback/mixing.h"
+#include "tare/callback/monitor.h"
 #include "tare/callback/registry.h"
 #include "tare/callback/sample_text.h"
 #include "tare/recipe/column_check.h"
@@ -55,6 +56,22 @@ void check_mixes_no_codes(const RecipeOptions& recipe, const DataFacts& facts,
     throw ConfigError("recipe.run", "",
                       "would mix the codes of categories: " + listed(columns, kMostNames),
                       "data.columns without them, or no such callback", callback.name());
+}
+
+/// Refuses a second callback that restores the best weights of a phase, of which one would have no
+/// effect.
+void check_restores_once(const RecipeOptions& recipe, size_t phase,
+                         const std::vector<ChosenCallback>& list) {
+  if (recipe.phases[phase].best.empty()) return;
+  for (const ChosenCallback& chosen : list) {
+    if (!dynamic_cast<const SaveBest*>(chosen.callback.get())) continue;
+    const auto [monitor, checkpoint, restore] = config::read<SaveBestOptions>(chosen.options);
+    if (!restore) continue;
+    refuse(recipe, chosen.path,
+           "restores the best weights at the end of a phase, as phases." + std::to_string(phase) +
+               ".best does, so that one of the two would have no effect",
+           "restore: false, or no `best`", monitor.figure);
+  }
 }
 
 /// The columns of the epochs table and the names of callbacks, as the list of a fit is walked.
@@ -139,6 +156,8 @@ void check_callbacks(const RecipeOptions& recipe) {
   for (size_t i = 0; i < recipe.phases.size(); ++i) {
     Walk of_phase = of_recipe;
     of_phase.check(make_callbacks(recipe, i));
+    check_restores_once(recipe, i, make_callbacks(recipe));
+    check_restores_once(recipe, i, make_callbacks(recipe, i));
   }
 }
 

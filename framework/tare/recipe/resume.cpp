@@ -49,7 +49,7 @@ std::string difference(const config::Node& there, const config::Node& here,
 /// The place of the data is not compared: the data may have moved, and their content is compared
 /// itself.
 void drop_paths(config::Node* data) {
-  static const std::vector<std::string> paths{"images", "labels",      "folder",
+  static const std::vector<std::string> paths{"images", "labels",      "folder",    "file",
                                               "files",  "valid_files", "test_files"};
   if (data == nullptr) return;
   std::erase_if(data->entries, [](const config::Entry& entry) {
@@ -65,7 +65,7 @@ config::Node tree(const std::string& yaml) { return config::parse_text(yaml, "re
 }
 
 void check_same_recipe(const fs::path& folder, const std::string& before, const std::string& now) {
-  const std::string changed = difference(tree(before), tree(now), "");
+  const std::string changed = difference_of_essences(before, now);
   if (!changed.empty())
     refuse(folder, "was begun with another recipe: " + changed + "; give the old value");
 }
@@ -138,6 +138,11 @@ std::string essence_of(const RecipeOptions& given) {
   if (config::Node* phases = root.find("phases"))
     for (config::Node& phase : phases->items) drop_paths(phase.find("data"));
   return config::to_yaml(root);
+}
+
+std::string difference_of_essences(const std::string& before, const std::string& now) {
+  const std::string completed = essence_of(config::read<RecipeOptions>(tree(before)));
+  return difference(tree(completed), tree(now), "");
 }
 
 std::string changed_data(const std::vector<CallbackState>& callbacks, size_t phase,

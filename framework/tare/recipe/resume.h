@@ -15,6 +15,10 @@ namespace tare {
 /// but device, workers, save_every, save_in_background, folder and the paths of the data, whose
 /// identity is compared by itself. `recipe` is resolved, see phase_data.h.
 [[nodiscard]] std::string essence_of(const RecipeOptions& recipe);
+/// Returns the first value in which two recipes differ, as "a.b is 1 there, 2 here"; empty: they
+/// are equal. `before` may be of an earlier version of Tare: a key that it lacks has its default.
+/// Throws ConfigError for a key of `before` that is not known any more.
+[[nodiscard]] std::string difference_of_essences(const std::string& before, const std::string& now);
 
 /// Returns how the data of phase number `phase` differ from those that a checkpoint with these
 /// states of callbacks was trained on; empty: not at all, or the checkpoint does not know.
