@@ -37,6 +37,7 @@
 #include "tare/data/loader.h"
 #include "tare/data/splits.h"
 #include "tare/data/text_folder.h"
+#include "tare/data/text_list.h"
 #include "tare/data/tfrecord.h"
 #include "tare/data/tfrecord_samples.h"
 #include "tare/experiment/experiment.h"

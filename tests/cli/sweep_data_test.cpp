@@ -80,7 +80,12 @@ class SweepDataTest : public ::testing::TestWithParam<std::string> {
     std::ofstream book(folder_ / "book.txt");
     for (int i = 0; i < 300; ++i) book << "line " << i << '\n';
     book.close();
-    const bool is_of_texts = GetParam() == "text_folder" || GetParam() == "generated_texts";
+    std::ofstream listed(folder_ / "texts.csv");
+    listed << "text,label\n";
+    for (int i = 0; i < 60; ++i) listed << "text " << i << (i % 2 == 0 ? ",even\n" : ",odd\n");
+    listed.close();
+    const bool is_of_texts =
+        GetParam() == "text_folder" || GetParam() == "text_list" || GetParam() == "generated_texts";
     const char* const model = is_of_texts            ? "lstm"
                               : GetParam() == "text" ? "gpt, layers: 1, heads: 1, width: 8"
                                                      : "mlp";
@@ -112,6 +117,7 @@ class SweepDataTest : public ::testing::TestWithParam<std::string> {
             {"npy", ", file: " + (folder_ / "x.npy").string() +
                         ", labels: " + (folder_ / "y.npy").string()},
             {"text_folder", ", folder: " + (folder_ / "texts").string()},
+            {"text_list", ", file: " + (folder_ / "texts.csv").string()},
             {"tfrecord", ", files: [" + (folder_ / "digits.tfrecord").string() + "]"}};
   }
   TempDir folder_;

@@ -119,6 +119,7 @@ class EveryKey : public ::testing::Test {
     write_tfrecord(other / "digits.tfrecord", 50);
     write_rows(other / "rows.tfrecord", 96);
     write_text_folder(other / "texts", 72);
+    write_text_list(other / "texts.csv", 72);
     write_text(other / "book.txt", 150);
     write_table(other / "table.csv", 80);
     write_json_lines(other / "table.jsonl", 80);
@@ -231,6 +232,7 @@ KeyRows EveryKey::rows() const {
   const std::string numbers = "data={name: tfrecord, files: [" + other + "/rows.tfrecord]}";
   const std::string texts = "data={name: text_folder, folder: " + mine + "/texts}",
                     lstm = "model={name: lstm, width: 8}";
+  const std::string listed_texts = "data={name: text_list, file: " + mine + "/texts.csv}";
   const std::string reviews = "data={name: generated_texts, count: 72, length: 20}";
   const std::string text = "data={name: text, file: " + mine + "/book.txt, context: 12}",
                     gpt = "model={name: gpt, layers: 1, heads: 1, width: 8}";
@@ -308,6 +310,17 @@ KeyRows EveryKey::rows() const {
       {"data.folder@text_folder", {"data.folder=" + other + "/texts", {texts, lstm}}},
       {"data.length@text_folder", {"data.length=6", {texts, lstm}}},
       {"data.collate@text_folder", {"data.collate={pad: {with: mask}}", {texts, lstm}}},
+      {"data.file@text_list", {"data.file=" + other + "/texts.csv", {listed_texts, lstm}}},
+      {"data.columns@text_list", {"data.columns=[review]", {listed_texts, lstm}}},
+      {"data.target@text_list", {"data.target=kind", {listed_texts, lstm}}},
+      {"data.separator@text_list", {"data.separator=;", {listed_texts, lstm}}},
+      {"data.header@text_list", {"data.header=false", {listed_texts, lstm}}},
+      {"data.valid_files@text_list",
+       {"data.valid_files=[" + other + "/texts.csv]", {listed_texts, lstm}}},
+      {"data.test_files@text_list",
+       {"data.test_files=[" + other + "/texts.csv]", {listed_texts, lstm}}},
+      {"data.length@text_list", {"data.length=6", {listed_texts, lstm}}},
+      {"data.collate@text_list", {"data.collate={pad: {with: mask}}", {listed_texts, lstm}}},
       {"data.length@generated_texts", {"data.length=12", {reviews, lstm}}},
       {"data.collate@generated_texts", {"data.collate={pad: {with: mask}}", {reviews, lstm}}},
       {"data.file@text", {"data.file=" + other + "/book.txt", {text, gpt}}},

@@ -68,6 +68,17 @@ inline void write_text_folder(const std::filesystem::path& folder, int64_t count
   }
 }
 
+/// Writes a table with `count` texts of 6 to 9 bytes, each with one of three labels.
+inline void write_text_list(const std::filesystem::path& file, int64_t count) {
+  std::string rows = "text,label,review,kind\n";
+  for (int64_t i = 0; i < count; ++i) {
+    const std::string label = std::to_string(i % 3), dots(static_cast<size_t>(2 + i % 4), '.');
+    rows += "is " + label + dots + ',' + label + ",was " + label + dots + ',' +
+            std::to_string((i + 1) % 3) + '\n';
+  }
+  io::write_atomically(file, rows);
+}
+
 /// Writes a text of `count` lines of twelve different characters.
 inline void write_text(const std::filesystem::path& file, int64_t count) {
   std::string text;
@@ -148,6 +159,7 @@ class OwnData {
     write_idx_pair(folder_ / "mnist10k", "t10k", 70);
     write_tfrecord(folder_ / "digits.tfrecord", 60);
     write_text_folder(folder_ / "texts", 60);
+    write_text_list(folder_ / "texts.csv", 60);
     write_text(folder_ / "book.txt", 200);
     write_table(folder_ / "table.csv", 96);
     write_json_lines(folder_ / "table.jsonl", 96);
@@ -174,6 +186,7 @@ class OwnData {
     if (name == "image_list") return {.name = name, .file = (folder_ / "listed/list.csv").string()};
     if (name == "cifar") return {.name = name, .folder = (folder_ / "cifar").string()};
     if (name == "text_folder") return {.name = name, .folder = (folder_ / "texts").string()};
+    if (name == "text_list") return {.name = name, .file = (folder_ / "texts.csv").string()};
     if (name == "tfrecord")
       return {.name = name, .files = {(folder_ / "digits.tfrecord").string()}};
     if (name == "idx")

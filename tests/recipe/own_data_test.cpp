@@ -90,7 +90,7 @@ TEST_P(EveryDataSet, ResumesToTheSameBundle) {
 std::vector<DataCase> cases() {
   std::vector<DataCase> all;
   for (const auto& name : datasets::names()) {
-    if (name == "text_folder" || name == "generated_texts") {
+    if (name == "text_folder" || name == "text_list" || name == "generated_texts") {
       all.push_back({name, "lstm"});
     } else if (name == "text") {
       all.push_back({name, "gpt"});

@@ -32,28 +32,31 @@ struct DataOptions {
   /// image_folder, image_list: bytes of decoded pictures that are kept; unset: all, up to 8 GiB;
   /// 0: none.
   std::optional<int64_t> cache{};
-  std::string file{};       ///< text, csv, jsonl, npy, image_list: the file
+  std::string file{};       ///< text, text_list, csv, jsonl, npy, image_list: the file
   int64_t context = 0;      ///< text: tokens of a sample; 0: 128
   std::string tokenizer{};  ///< text: characters (default) | bytes
-  int64_t length = 0;       ///< text_folder, generated_texts: bytes of a text that are read; 0: all
-  /// text_folder, generated_texts: joins texts, see collates::registry(); unset: `pad`.
+  /// text_folder, text_list, generated_texts: bytes of a text that are read; 0: all.
+  int64_t length = 0;
+  /// text_folder, text_list, generated_texts: joins texts, see collates::registry(); unset: `pad`.
   std::optional<config::Choice> collate{};
   /// image_folder, image_list, tfrecord: 1 grey, 3 RGB, 0: those of the first picture.
   int64_t channels = 0;
-  std::string target{};  ///< csv, jsonl: the column to predict
+  /// csv, jsonl: the column to predict; text_list: the column of the classes, empty: `label`.
+  std::string target{};
   /// csv, jsonl, image_list: columns of numbers to predict, in place of `target` or `label`.
   std::vector<std::string> targets{};
   /// csv, jsonl: the columns of the inputs; empty: all but the target and those of `omit`.
+  /// text_list: the column of the texts; empty: `text`.
   std::vector<std::string> columns{}, omit{};
   /// csv, jsonl: columns, or the target, whose fields are categories, or numbers, however they
   /// look.
   std::vector<std::string> categories{}, numbers{};
   std::vector<std::string> missing_values{};  ///< csv, jsonl: more texts of a missing field
   std::string fill = "median";  ///< csv, jsonl: what takes the place of a missing number
-  std::string separator{};      ///< csv: one character; empty: found in the head
-  bool header = true;           ///< csv: the first line names the columns
+  std::string separator{};      ///< csv, text_list: one character; empty: found in the head
+  bool header = true;           ///< csv, text_list: the first line names the columns
   /// Files of tfrecord data, or folders of files; `valid_files` and `test_files` are for splits of
-  /// their own, also of csv and jsonl.
+  /// their own, also of csv, jsonl and text_list.
   std::vector<std::string> files{}, valid_files{}, test_files{};
   std::string input = "image";   ///< tfrecord: the feature with the picture or the numbers
   std::string label = "label";   ///< tfrecord: the feature with the class or the number to predict

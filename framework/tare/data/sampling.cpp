@@ -77,7 +77,7 @@ std::vector<int64_t> sample_lengths(const Dataset& data, const std::string& wher
   if (std::ranges::none_of(lengths, [](int64_t length) { return length > 0; }))
     throw ConfigError(where, "group_by_length",
                       "needs samples of different lengths, and these are all of one size",
-                      "false, or data such as text_folder", "true");
+                      "false, or data such as text_folder or text_list", "true");
   return lengths;
 }
 

@@ -61,7 +61,8 @@ void check_table(const RecipeOptions& recipe, const RowCoding& rows,
     refuse(
         recipe, "model.name",
         "takes numbers only, and the table has categories: " + listed(names_of(rows), kMostNames),
-        "tabular, or data.columns without them", recipe.model.name);
+        "tabular, or data.columns without them; texts to classify are the data set text_list",
+        recipe.model.name);
   if (given && *given != sizes)
     refuse(recipe, kPath,
            "are not those of the table, whose categories are " +

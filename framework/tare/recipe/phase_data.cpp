@@ -551,13 +551,13 @@ int64_t numbers_to_predict(const Batch& sample) {
 
 /// Returns how data of this kind get labels, as the end of a sentence.
 std::string where_labels_are(const DataOptions& data) {
-  if (data.name == "image_folder")
+  if (data.name == "image_folder" || data.name == "text_folder")
     return "; give each class a subfolder of '" + printable(data.folder) + "'";
   if (data.name == "image_list")
     return "; give '" + printable(data.file) +
            "' a column `label`, or name columns of numbers in data.targets";
-  if (data.name == "text_folder")
-    return "; give each class a subfolder of '" + printable(data.folder) + "'";
+  if (data.name == "text_list")
+    return "; name the column of '" + printable(data.file) + "' that has them in data.target";
   return "";
 }
 
