@@ -99,8 +99,12 @@ void read_files_of_run(const fs::path& folder, RunFiles& run) {
     read_recipe(recipe, run);
   else
     run.missing.emplace_back("recipe.yaml is missing: the settings are not known.");
+  run.failure = read_failure(folder);
   if (fs::exists(report))
     read_report(report, run);
+  else if (run.failure)
+    run.missing.push_back("The run failed " + place_text(*run.failure) +
+                          ": its figures and those of its phases are not known.");
   else
     run.missing.emplace_back("The run has not ended: it is under way, or was killed.");
   read_curves(folder, run);

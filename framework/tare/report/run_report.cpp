@@ -363,8 +363,10 @@ std::string resumed_text(const RunFigures& figures) {
 }
 
 std::string subtitle(const RunFiles& run) {
-  if (!run.figures) return "not ended";
+  const std::string failed = run.failure ? "failed: " + run.failure->reason : "";
+  if (!run.figures) return failed.empty() ? "not ended" : failed;
   const RunFigures& f = *run.figures;
+  if (!failed.empty()) return failed;
   return std::string(to_string(f.reason)) + " on " + f.device + resumed_text(f) + "; " + f.data +
          (f.generated ? "; figures on generated data" : "");
 }
