@@ -51,6 +51,17 @@ TEST_F(Watched, ARunThatTrainsShowsWhereItIs) {
   EXPECT_TRUE(json["report"].is_null());
 }
 
+TEST_F(Watched, APhaseWithoutANameIsNamedOnce) {
+  write_file(folder_ / "run" / "recipe.yaml", "name: digits\nphases: [{epochs: 3}]\n");
+  std::filesystem::remove(folder_ / "run" / "report.json");
+  write_file(folder_ / "run" / "live.json",
+             R"({"phase":"phase 1","epoch":1,"epochs":3,"step":9,"steps":27,"samples_per_s":5,)"
+             R"("lr":0.001,"allocated_bytes":0,"memory":{},"time_s":0})");
+  EXPECT_THAT(watch().out, HasSubstr("digits: phase 1, epoch 1/3, step 9/27"));
+  const auto page = run_program("tare", {"report", "run", "--json"}, folder_.path());
+  EXPECT_EQ(nlohmann::json::parse(page.out)["missing"].back(), "Phase 1 has no finished epoch.");
+}
+
 TEST_F(Watched, ARunThatHasEndedShowsItsFigures) {
   const auto result = watch({"--every", "0.1"});  // and nothing to wait for
   ASSERT_EQ(result.status, 0) << result.err;

@@ -57,7 +57,7 @@ std::string state_text(const report::RunFiles& run,
            '\n';
   }
   const double now = Seconds(std::chrono::system_clock::now().time_since_epoch()).count();
-  std::string text = name + "phase " + printable(live->phase) + ", epoch " +
+  std::string text = name + printable(report::phase_text(live->phase)) + ", epoch " +
                      of(live->epoch, live->epochs) + ", step " + of(live->step, live->steps) +
                      ", " + format_count(std::llround(live->samples_per_s)) + " samples/s, lr " +
                      short_number(live->lr) + '\n';
@@ -121,8 +121,9 @@ enum class Form { text, page, json };  // a page takes the place of the one befo
 
 /// Shows the run; returns whether there is nothing to wait for, because it has ended.
 bool show(const fs::path& folder, Form form) {
-  const auto live = report::read_live(folder);
-  const report::RunFiles run = report::read_run(folder, folder);
+  report::RunFiles run = report::read_run(folder, folder);
+  const auto live = report::read_live(folder);        // after the tables, so not behind them
+  if (!live) run = report::read_run(folder, folder);  // it may have ended between the two
   if (form == Form::page) std::cout << "\033[H\033[2J";
   std::cout << (form == Form::json ? report::json_line(run, live) + '\n' : page_of(run, live))
             << std::flush;

@@ -336,9 +336,9 @@ class Runner {
         all.push_back(std::make_shared<SaveBest>(
             SaveBestOptions{.monitor = {.figure = best}, .checkpoint = best_checkpoint(index)}));
       }
-      all.push_back(std::make_shared<CsvLog>(phase + ".csv"));
-      all.push_back(std::make_shared<StepsLog>(phase + ".steps.csv"));
       all.push_back(std::make_shared<LiveLog>(folder_, phase));
+      all.push_back(std::make_shared<CsvLog>(phase + ".csv"));  // behind it, see after_epoch there
+      all.push_back(std::make_shared<StepsLog>(phase + ".steps.csv"));
     }
     if (options_.call_sites) all.push_back(std::make_shared<LeakWatch>());
     if (trace_) all.push_back(std::make_shared<NoteCategories>(*trace_));
