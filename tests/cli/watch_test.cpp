@@ -6,6 +6,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "cli/tiny_recipe.h"
 #include "report/run_folder.h"
 #include "support/program.h"
 
@@ -50,6 +51,17 @@ TEST_F(Watched, ARunThatTrainsShowsWhereItIs) {
   EXPECT_TRUE(json["report"].is_null());
 }
 
+TEST_F(Watched, APhaseWithoutANameIsNamedOnce) {
+  write_file(folder_ / "run" / "recipe.yaml", "name: digits\nphases: [{epochs: 3}]\n");
+  std::filesystem::remove(folder_ / "run" / "report.json");
+  write_file(folder_ / "run" / "live.json",
+             R"({"phase":"phase 1","epoch":1,"epochs":3,"step":9,"steps":27,"samples_per_s":5,)"
+             R"("lr":0.001,"allocated_bytes":0,"memory":{},"time_s":0})");
+  EXPECT_THAT(watch().out, HasSubstr("digits: phase 1, epoch 1/3, step 9/27"));
+  const auto page = run_program("tare", {"report", "run", "--json"}, folder_.path());
+  EXPECT_EQ(nlohmann::json::parse(page.out)["missing"].back(), "Phase 1 has no finished epoch.");
+}
+
 TEST_F(Watched, ARunThatHasEndedShowsItsFigures) {
   const auto result = watch({"--every", "0.1"});  // and nothing to wait for
   ASSERT_EQ(result.status, 0) << result.err;
@@ -72,6 +84,37 @@ TEST_F(Watched, ARunWithoutLiveFiguresShowsItsEpochsAndSaysWhatIsMissing) {
   EXPECT_THAT(result.out, HasSubstr("0.900000"));
   for (const char* file : {"head.csv", "all.csv"}) std::filesystem::remove(folder_ / "run" / file);
   EXPECT_THAT(watch().out, HasSubstr("no epoch has ended yet"));
+}
+
+TEST_F(Watched, ARunThatFailedSaysWhyAndIsNotWaitedFor) {
+  std::filesystem::remove(folder_ / "run" / "report.json");
+  write_file(folder_ / "run" / "failure.json",
+             R"({"reason":"[phase 1] loss is nan","phase":"all","epoch":2,"steps":1040,)"
+             R"("time_s":1795000000.5})");
+  const auto result = watch({"--every", "0.1"});
+  ASSERT_EQ(result.status, 0) << result.err;
+  EXPECT_THAT(result.out,
+              HasSubstr("digits: failed: [phase 1] loss is nan\n"
+                        "it failed in phase all, epoch 2, after 1,040 steps, at 2026-"));
+  EXPECT_THAT(result.out, HasSubstr("0.900000"));
+  EXPECT_THAT(result.out, Not(HasSubstr("has not ended")));
+  const auto json = nlohmann::json::parse(watch({"--json", "--every", "0.1"}).out);
+  EXPECT_EQ(json["failure"]["steps"], 1040);
+  EXPECT_TRUE(json["report"].is_null());
+}
+
+TEST_F(Watched, ARunThatDivergesIsFailedForEveryCommand) {
+  write_file(folder_ / "r.yaml", std::string(kTinyRecipe) + "folder: .\n");
+  ASSERT_EQ(
+      run_program("tare", {"run", "r.yaml", "phases.0.lr=1e30", "--quiet"}, folder_.path()).status,
+      1);
+  for (const std::vector<std::string>& words : {std::vector<std::string>{"watch", "tiny"},
+                                                {"compare", "tiny", "run"},
+                                                {"report", "tiny", "--json"}}) {
+    const auto result = run_program("tare", words, folder_.path());
+    EXPECT_EQ(result.status, 0) << result.err;
+    EXPECT_THAT(result.out, HasSubstr("lower the learning rate")) << words[0];
+  }
 }
 
 TEST_F(Watched, AFolderOfAProgramShowsItsHistory) {

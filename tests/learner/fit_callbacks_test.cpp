@@ -6,16 +6,20 @@
 #include <cmath>
 #include <fstream>
 #include <numeric>
+#include <sstream>
 #include <tuple>
 
 #include "callback/events_of.h"
 #include "learner/every_allocation.h"
 #include "learner/zoo.h"
 #include "tare/base/error.h"
+#include "tare/base/io.h"
 #include "tare/callback/averaged_weights.h"
+#include "tare/callback/csv_log.h"
 #include "tare/callback/freeze_batch_norm.h"
 #include "tare/callback/gradient_norm.h"
 #include "tare/callback/jsonl_log.h"
+#include "tare/callback/progress.h"
 #include "tare/callback/reduce_on_plateau.h"
 #include "tare/callback/saving.h"
 #include "tare/callback/stop_file.h"
@@ -29,6 +33,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 LearnerOptions without_workers(const TempDir& folder) {
   at::set_num_threads(1);
@@ -279,6 +284,48 @@ TEST(TensorBoard, OfARealFitContinuesAfterAResume) {
   EXPECT_EQ(seen, expected);
   EXPECT_TRUE(seen.contains("weights/head.bias"));
   EXPECT_THAT(steps_of(seen.at("gradients/head.bias")), ElementsAre(0, 6, 12));
+}
+
+/// Returns how often `part` is in the text.
+size_t count_of(const std::string& text, const std::string& part) {
+  size_t found = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
+  return found;
+}
+
+TEST(Logs, HaveTheColumnsOfCallbacksThatStandBehindThem) {
+  const TempDir folder;
+  LearnerOptions options = without_workers(folder);
+  std::ostringstream table;
+  options.callbacks = {std::make_shared<CsvLog>(), std::make_shared<Progress>(table),
+                       std::make_shared<JsonlLog>(), std::make_shared<TensorBoard>()};
+  Learner learner(make_net(), split_points(96), options);
+  const FitResult fit = learner.fit(2, {.callbacks = {std::make_shared<GradientNorm>()}});
+  ASSERT_EQ(fit.epochs.size(), 2U);
+  EXPECT_THAT(io::read_text(folder / "history.csv"),
+              HasSubstr("accuracy,grad_norm_mean,grad_norm_max,seconds\n"));
+  EXPECT_THAT(table.str(), HasSubstr("grad_norm_mean"));
+  EXPECT_EQ(count_of(io::read_text(folder / "log.jsonl"), "\"grad_norm_max\""), 2U);
+  const auto events = events_of(folder / "tensorboard/events.out.tfevents.tare");
+  ASSERT_TRUE(events.contains("epoch/grad_norm_mean"));
+  EXPECT_THAT(steps_of(events.at("epoch/grad_norm_mean")), ElementsAre(6, 12));
+}
+
+TEST(Logs, InFrontOfWhatSavesEpochsHaveTheirRowInItsCheckpoints) {
+  const TempDir folder;
+  const auto callbacks = [] {
+    return std::vector<CallbackPtr>{std::make_shared<CsvLog>(), std::make_shared<GradientNorm>(),
+                                    std::make_shared<KeepCheckpoints>()};
+  };
+  Learner learner(make_net(), split_points(96), without_workers(folder));
+  (void)learner.fit(3, {.callbacks = callbacks()});
+  const std::string whole = io::read_text(folder / "history.csv");
+  Learner resumed(make_net(7), split_points(96), without_workers(folder));
+  ASSERT_TRUE(resumed.load("epoch-2").resumable);
+  (void)resumed.resume(callbacks());
+  const std::string again = io::read_text(folder / "history.csv");
+  EXPECT_EQ(count_of(again, "\n"), 4U) << again;
+  EXPECT_THAT(again, StartsWith(whole.substr(0, whole.find("\n3,"))));
 }
 
 }  // namespace

@@ -63,6 +63,34 @@ TEST(LiveLog, SaysWhatTheFitIsDoingAndIsGoneAfterIt) {
   EXPECT_FALSE(report::read_live(folder.path()));
 }
 
+/// Compares the file with the epoch whose row is written next.
+struct EndsOfEpochs final : Callback {
+  explicit EndsOfEpochs(fs::path place) : folder(std::move(place)) {}
+  [[nodiscard]] std::string name() const override { return "ends_of_epochs"; }
+  Action after_epoch(FitContext& context) override {
+    const auto live = report::read_live(folder);
+    EXPECT_TRUE(live) << "in epoch " << context.epoch;
+    if (!live) return Action::proceed;
+    EXPECT_EQ(live->epoch, context.epoch + 1);
+    EXPECT_EQ(live->step, context.step);
+    EXPECT_GT(live->samples_per_s, 0);
+    ++epochs;
+    return Action::proceed;
+  }
+  fs::path folder;
+  int epochs = 0;
+};
+
+TEST(LiveLog, IsNeverBehindTheTableOfTheEpochs) {
+  const TempDir folder;
+  const auto ends = std::make_shared<EndsOfEpochs>(folder.path());
+  const auto data = datasets::make({.name = "generated_digits", .count = 100});
+  Learner learner(models::make("mlp", {.sample_shape = {1, 28, 28}, .hidden = {8}}), data.splits,
+                  {.device = "cpu", .batch = 20, .folder = folder.path(), .progress = false});
+  (void)learner.fit(3, {.callbacks = {std::make_shared<LiveLog>(folder.path(), "only"), ends}});
+  EXPECT_EQ(ends->epochs, 3);
+}
+
 TEST(LiveLog, ThatCannotBeWrittenEndsNoTraining) {
   const TempDir folder;
   const auto reader = std::make_shared<Reader>(folder.path());

@@ -154,6 +154,17 @@ TEST_F(ComparedRuns, ThatHaveNotEndedHaveEpochs) {
   EXPECT_THAT(to_text(c, kAnyWidth), HasSubstr("second has not ended"));
 }
 
+TEST_F(ComparedRuns, ThatFailedSayWhy) {
+  fs::remove(folder_ / "b" / "report.json");
+  write_file(folder_ / "b" / "failure.json",
+             R"({"reason":"no <room>","phase":"rest","epoch":2,"steps":9,"time_s":1795000000})");
+  const Comparison c = compared();
+  EXPECT_THAT(c.unfinished, IsEmpty());
+  EXPECT_THAT(to_text(c, kAnyWidth), HasSubstr("\nsecond failed: no <room>\n"));
+  EXPECT_EQ(nlohmann::json::parse(to_json(c))["failed"]["second"], "no <room>");
+  EXPECT_THAT(to_html(c), HasSubstr("second failed: no &lt;room&gt;"));
+}
+
 TEST_F(ComparedRuns, HostileNamesAreEscaped) {
   write_run(folder_ / "x", "all", "<script>alert(1)</script>");
   const std::string html = to_html(compare_runs({folder_ / "a", folder_ / "x"}));

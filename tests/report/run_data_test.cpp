@@ -105,6 +105,17 @@ TEST_F(DataOfARun, SaysWhatIsMissing) {
   EXPECT_THAT(names, ElementsAre("epochs.csv", "steps.csv"));
 }
 
+TEST_F(DataOfARun, SaysWhyTheRunFailed) {
+  EXPECT_TRUE(nlohmann::json::parse(run_json(run()))["failure"].is_null());
+  fs::remove(run() / "report.json");
+  write_file(run() / "failure.json",
+             R"({"reason":"no room","phase":"all","epoch":2,"steps":9,"time_s":1795000000})");
+  const auto json = nlohmann::json::parse(run_json(run()));
+  EXPECT_EQ(json["failure"]["reason"], "no room");
+  EXPECT_THAT(json["missing"][0].get<std::string>(),
+              StartsWith("The run failed in phase all, epoch 2, after 9 steps, at 20"));
+}
+
 // Reads what the callbacks csv_log and steps_log of a program write, without a recipe.
 TEST_F(DataOfARun, IsReadFromTheTablesOfAProgram) {
   const fs::path own = folder_ / "own";

@@ -393,6 +393,19 @@ TEST(RunReport, SaysWhatAnUnfinishedRunLacks) {
   EXPECT_TRUE(is_well_formed(html_report(folder.path()))) << "not even an epoch";
 }
 
+TEST(RunReport, SaysWhyARunFailed) {
+  const TempDir folder;
+  write_run(folder.path());
+  fs::remove(folder / "report.json");
+  write_file(folder / "failure.json",
+             R"({"reason":"out of <room>","phase":"all","epoch":2,"steps":1,"time_s":1795000000})");
+  const std::string html = html_report(folder.path());
+  EXPECT_TRUE(is_well_formed(html));
+  EXPECT_THAT(html, HasSubstr("failed: out of &lt;room&gt;"));
+  EXPECT_THAT(html, HasSubstr("The run failed in phase all, epoch 2, after 1 step, at 20"));
+  EXPECT_THAT(html, Not(HasSubstr("not ended")));
+}
+
 TEST(RunReport, NeedsNoRecipe) {
   const TempDir folder;
   write_run(folder.path());

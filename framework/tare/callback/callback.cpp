@@ -1,9 +1,22 @@
 // Names the answers of callbacks, and reads the loss of a step.
 #include "tare/callback/callback.h"
 
+#include <algorithm>
+#include <functional>
+
 #include "tare/base/error.h"
 
 namespace tare {
+
+void move_logs_back(std::vector<CallbackPtr>& callbacks) {
+  const auto logs = [](const CallbackPtr& callback) { return callback->facts().logs; };
+  const auto may_add = [](const CallbackPtr& callback) {
+    const CallbackFacts facts = callback->facts();
+    return !facts.logs && !(facts.saves_epochs && facts.columns.empty());
+  };
+  const auto last = std::find_if(callbacks.rbegin(), callbacks.rend(), may_add);
+  std::stable_partition(callbacks.begin(), last.base(), std::not_fn(logs));
+}
 
 const char* to_string(Event event) {
   switch (event) {

@@ -133,6 +133,8 @@ struct CallbackFacts {
   /// Beginnings of the names of checkpoints that it writes, which end in EpochRow::epoch: "epoch-"
   /// for "epoch-1", "epoch-2" ...
   std::vector<std::string> prefixes{};
+  /// It shows what others add to the row of an epoch, so it is called behind all that may do so.
+  bool logs = false;
   bool saves_epochs = false;     ///< it may save a checkpoint after an epoch, which a plan counts
   bool saves_steps = false;      ///< it may save one after any step, which a plan counts
   bool needs_gradients = false;  ///< of a whole step, which step_in_backward never has
@@ -146,7 +148,8 @@ class Callback;
 using CallbackPtr = std::shared_ptr<Callback>;
 
 /// Is the base of all callbacks: every event does nothing and proceeds. Callbacks run in the order
-/// of their list, those of the Learner before those of the call. An exception from a callback ends
+/// of their list, those of the Learner before those of the call, see also move_logs_back(). An
+/// exception from a callback ends
 /// the fit like any other. Called on the thread that called fit().
 ///
 /// A task with turns of several optimizers has after_forward, after_loss, after_backward and
@@ -256,6 +259,11 @@ enum class Event {
 };
 /// Returns the name of the event's method, e.g. "before_fit", in static memory.
 [[nodiscard]] const char* to_string(Event event);
+
+/// Moves callbacks that log, see CallbackFacts::logs, behind the last one that may add to the row
+/// of an epoch. One that only saves after an epoch adds nothing, so that a log in front of it is in
+/// what it saves. Those that log keep their order, and so do all others.
+void move_logs_back(std::vector<CallbackPtr>& callbacks);
 
 /// Points to the method of Callback that an event calls.
 using EventMethod = Action (Callback::*)(FitContext&);

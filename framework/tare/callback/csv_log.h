@@ -21,7 +21,9 @@ class CsvLog final : public Callback {
   explicit CsvLog(std::filesystem::path file = "history.csv") : file_(std::move(file)) {}
 
   [[nodiscard]] std::string name() const override { return "csv_log:" + file_.string(); }
-  [[nodiscard]] CallbackFacts facts() const override { return {.files = {file_.string()}}; }
+  [[nodiscard]] CallbackFacts facts() const override {
+    return {.files = {file_.string()}, .logs = true};
+  }
   Action before_fit(FitContext& context) override;
   Action after_epoch(FitContext& context) override;
   [[nodiscard]] std::string state() const override;

@@ -72,7 +72,8 @@ JsonlLog::JsonlLog(JsonlLogOptions options)
 JsonlLog::~JsonlLog() = default;
 
 CallbackFacts JsonlLog::facts() const {
-  return {.files = {options_.file.string()}, .bytes_on_card = StepSamples::kBytesOnCard};
+  return {
+      .files = {options_.file.string()}, .logs = true, .bytes_on_card = StepSamples::kBytesOnCard};
 }
 
 Action JsonlLog::before_fit(FitContext& context) {

@@ -106,6 +106,7 @@ std::string TensorBoard::name() const { return "tensorboard:" + options_.folder.
 
 CallbackFacts TensorBoard::facts() const {
   return {.files = {options_.folder.string()},
+          .logs = true,
           .needs_gradients = options_.gradients,
           .bytes_on_card = StepSamples::kBytesOnCard};
 }

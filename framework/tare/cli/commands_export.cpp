@@ -9,6 +9,7 @@
 #include "tare/cli/output.h"
 #include "tare/cli/trust.h"
 #include "tare/recipe/export.h"
+#include "tare/report/run_failure.h"
 #include "tare/runtime/init.h"
 
 namespace tare::cli {
@@ -25,7 +26,7 @@ int export_command(const Arguments& arguments) {
       export_bundle(arguments.positional().front(), arguments.get("out"), weights);
   std::cout << "exported " << printable(done.bundle.string(), 1000) << ", "
             << format_bytes(done.bytes) << ", from " << printable(done.from.string(), 1000)
-            << (done.phase.empty() ? "" : ", phase " + printable(done.phase)) << '\n';
+            << (done.phase.empty() ? "" : ", " + printable(report::phase_text(done.phase))) << '\n';
   return kSuccess;
 }
 

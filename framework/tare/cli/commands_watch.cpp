@@ -48,13 +48,16 @@ std::string unknown_text(const report::RunFiles& run) {
 std::string state_text(const report::RunFiles& run,
                        const std::optional<report::LiveFigures>& live) {
   const std::string name = printable(run.name) + ": ";
+  if (run.failure)
+    return name + "failed: " + run.failure->reason + "\nit failed " + place_text(*run.failure) +
+           '\n';
   if (!live) {
     if (!run.figures) return name + unknown_text(run);
     return name + to_string(run.figures->reason) + " in " + format_seconds(run.figures->seconds) +
            '\n';
   }
   const double now = Seconds(std::chrono::system_clock::now().time_since_epoch()).count();
-  std::string text = name + "phase " + printable(live->phase) + ", epoch " +
+  std::string text = name + printable(report::phase_text(live->phase)) + ", epoch " +
                      of(live->epoch, live->epochs) + ", step " + of(live->step, live->steps) +
                      ", " + format_count(std::llround(live->samples_per_s)) + " samples/s, lr " +
                      short_number(live->lr) + '\n';
@@ -104,7 +107,7 @@ std::string last_epochs(const report::RunFiles& run, size_t width) {
 std::string page_of(const report::RunFiles& run, const std::optional<report::LiveFigures>& live) {
   const size_t width = width_for(std::cout);
   std::string text = fitted(state_text(run, live), std::cout);
-  if (live) text += fitted(memory_text(*live), std::cout);
+  if (live && !run.failure) text += fitted(memory_text(*live), std::cout);
   text += plot_of(run, width) + last_epochs(run, width);
   if (run.figures)
     for (const auto& [split, figures] : {std::pair{"test ", figures_of(run.figures->test)},
@@ -118,12 +121,13 @@ enum class Form { text, page, json };  // a page takes the place of the one befo
 
 /// Shows the run; returns whether there is nothing to wait for, because it has ended.
 bool show(const fs::path& folder, Form form) {
-  const auto live = report::read_live(folder);
-  const report::RunFiles run = report::read_run(folder, folder);
+  report::RunFiles run = report::read_run(folder, folder);
+  const auto live = report::read_live(folder);        // after the tables, so not behind them
+  if (!live) run = report::read_run(folder, folder);  // it may have ended between the two
   if (form == Form::page) std::cout << "\033[H\033[2J";
   std::cout << (form == Form::json ? report::json_line(run, live) + '\n' : page_of(run, live))
             << std::flush;
-  return run.figures && !live;
+  return run.failure || (run.figures && !live);
 }
 
 }  // namespace

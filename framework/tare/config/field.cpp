@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "tare/base/error.h"
+#include "tare/base/familiar_names.h"
 #include "tare/config/scalar.h"
 
 namespace tare::config {
@@ -227,7 +228,7 @@ void read_fields(const Node& node, std::span<const Field> fields) {
     const std::vector<std::string> names = names_of(fields);
     throw ConfigError(entry.key_source, entry.key,
                       names.empty() ? "is not a known key; there are no options"
-                                    : "is not a known key" + did_you_mean(entry.key, names),
+                                    : "is not a known key" + did_you_mean_key(entry.key, names),
                       listed(names));
   }
 }

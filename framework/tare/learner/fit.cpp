@@ -100,6 +100,7 @@ FitResult Learner::start_fit(Unfinished work, std::vector<CallbackPtr> callbacks
   check_first_micro_batch(first.valid, p.options.batch, call, "first_validation_micro_batch");
   callbacks.insert(callbacks.begin(), p.options.callbacks.begin(), p.options.callbacks.end());
   check_callbacks(callbacks, call);
+  move_logs_back(callbacks);
   const memory::OutOfMemoryWatch watch({.batch = p.options.batch});
   prepare_fit();
   p.ensure_optimizer();

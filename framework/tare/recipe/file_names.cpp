@@ -12,6 +12,7 @@
 #include "tare/recipe/phase_data.h"
 #include "tare/recipe/resume.h"
 #include "tare/report/live.h"
+#include "tare/report/run_failure.h"
 #include "tare/report/worst_rows.h"
 
 namespace tare {
@@ -27,6 +28,7 @@ class Names {
           "peak.folded", report::kWorstRowsFile})
       own(name);
     own(report::kLiveFile);
+    own(report::kFailureFile);
     own(recipe.name + ".log");
     own(recipe.name + ".err");
     own_plots("loss");

@@ -22,6 +22,7 @@ bool LiveLog::is_due() const { return !failed_ && (!written_ || Clock::now() - l
 Action LiveLog::before_fit(FitContext&) {
   last_ = Clock::now();
   samples_ = 0;
+  samples_per_s_ = 0;
   written_ = false;
   return Action::proceed;
 }
@@ -46,6 +47,23 @@ Action LiveLog::after_batch(FitContext& context) {
   return Action::proceed;
 }
 
+// Its time is none of training.
+Action LiveLog::before_validate(FitContext&) {
+  validation_ = Clock::now();
+  return Action::proceed;
+}
+
+Action LiveLog::after_validate(FitContext&) {
+  last_ += Clock::now() - validation_;
+  return Action::proceed;
+}
+
+// Before the log of the epochs has the row, so that the file is never behind it.
+Action LiveLog::after_epoch(FitContext& context) {
+  if (written_ && !failed_) write(context);
+  return Action::proceed;
+}
+
 Action LiveLog::after_fit(FitContext&) {
   if (!written_) return Action::proceed;
   try {
@@ -60,18 +78,18 @@ Action LiveLog::after_fit(FitContext&) {
 void LiveLog::write(const FitContext& context) {
   const auto now = Clock::now();
   const double seconds = std::chrono::duration<double>(now - last_).count();
+  if (samples_ > 0 && seconds > 0) samples_per_s_ = static_cast<double>(samples_) / seconds;
   const bool by_clock = context.epochs >= kMostEpochs;
-  const report::LiveFigures live{
-      .phase = phase_,
-      .epoch = context.epoch + 1,
-      .epochs = by_clock ? 0 : context.epochs,
-      .step = context.step,
-      .steps = by_clock ? 0 : context.steps,
-      .samples_per_s = seconds > 0 ? static_cast<double>(samples_) / seconds : 0,
-      .lr = context.lr,
-      .allocated_bytes = allocated_bytes_,
-      .memory = memory_,
-      .time_s = now_s()};
+  const report::LiveFigures live{.phase = phase_,
+                                 .epoch = context.epoch + 1,
+                                 .epochs = by_clock ? 0 : context.epochs,
+                                 .step = context.step,
+                                 .steps = by_clock ? 0 : context.steps,
+                                 .samples_per_s = samples_per_s_,
+                                 .lr = context.lr,
+                                 .allocated_bytes = allocated_bytes_,
+                                 .memory = memory_,
+                                 .time_s = now_s()};
   last_ = now;
   samples_ = 0;
   try {

@@ -11,9 +11,10 @@
 
 namespace tare {
 
-/// Writes report::kLiveFile into the folder of the run at the first batch of a fit and then every
-/// few seconds, and removes it when the fit ends. Neither waits for the disk or for the device. A
-/// file that cannot be written is no error of the training: it is logged once, and not tried again.
+/// Writes report::kLiveFile into the folder of the run at the first batch of a fit, then every few
+/// seconds and at the end of each epoch, and removes it when the fit ends. Neither waits for the
+/// disk or for the device. A file that cannot be written is no error of the training: it is logged
+/// once, and not tried again.
 class LiveLog final : public Callback {
  public:
   /// Takes the run's folder and the name of the phase.
@@ -23,6 +24,9 @@ class LiveLog final : public Callback {
   Action before_fit(FitContext& context) override;
   Action after_loss(FitContext& context) override;
   Action after_batch(FitContext& context) override;
+  Action before_validate(FitContext& context) override;
+  Action after_validate(FitContext& context) override;
+  Action after_epoch(FitContext& context) override;
   Action after_fit(FitContext& context) override;
 
  private:
@@ -36,8 +40,10 @@ class LiveLog final : public Callback {
   std::vector<MetricValue> memory_;  // of the newest snapshot
   int64_t allocated_bytes_ = 0;
   int64_t samples_ = 0;  // since the last writing
+  double samples_per_s_ = 0;
   bool failed_ = false, written_ = false;
-  Clock::time_point last_{};
+  Clock::time_point last_{};  // writing; later by the validations since then
+  Clock::time_point validation_{};
 };
 
 }  // namespace tare

@@ -25,6 +25,7 @@
 #include "tare/memory/oom_report.h"
 #include "tare/metric/loss.h"
 #include "tare/recipe/chosen_callbacks.h"
+#include "tare/recipe/failure_log.h"
 #include "tare/recipe/file_names.h"
 #include "tare/recipe/learner_options.h"
 #include "tare/recipe/live_log.h"
@@ -93,6 +94,18 @@ class Runner {
     // Before the folder: what is refused here leaves nothing behind.
     Model model = make_model(recipe_, facts_, of_phases_);
     const auto lock = open_folder();
+    try {
+      run_in_folder(std::move(model), before, start, tracker);
+    } catch (...) {
+      if (!options_.dry_run) failure_->write(folder_, std::current_exception());
+      throw;
+    }
+    return std::move(report_);
+  }
+
+ private:
+  void run_in_folder(Model model, int64_t before, Clock::time_point start,
+                     const memory::TrackerWatch& tracker) {
     run_learner(std::move(model));
     data_.close();
     report_.residual_bytes = tracked(device_) - before;
@@ -107,10 +120,8 @@ class Runner {
     print_.end(report_);
     if (keeps_no_weights()) print_.no_weights(folder_);
     if (trace_) print_.line(trace_->finish());
-    return std::move(report_);
   }
 
- private:
   [[nodiscard]] std::unique_ptr<io::FolderLock> open_folder() {
     if (options_.dry_run) return {};
     RunFolder folder = open_run_folder(recipe_, options_.resume, options_.overwrite, origin_);
@@ -165,6 +176,7 @@ class Runner {
       if (report_.reason == StopReason::interrupted) return;
     }
     if (options_.dry_run) return;
+    failure_->begin("");
     test_and_export(learner);
     learner.destroy();
   }
@@ -189,6 +201,7 @@ class Runner {
     if (const MemoryPlan* plan = plan_.of(index)) result.not_planned = plan->not_counted;
     const auto start = Clock::now();
     position_->begin(index);
+    failure_->begin(name_of(recipe_, index));
     print_.phase_begin(index);
     const OpenData& data = checked_data(index);
     Experiment stage(result.name, learner,
@@ -311,6 +324,7 @@ class Runner {
     if (recipe_.learner.stop_on_nan)
       all.push_back(std::make_shared<StopOnNan>(StopOnNanOptions{.fail = true, .where = where}));
     all.push_back(micro_batch_);
+    all.push_back(failure_);
     const auto chosen = chosen_callbacks(index);
     all.insert(all.end(), chosen.begin(), chosen.end());
     all.push_back(std::make_shared<FoundRate>(
@@ -322,9 +336,9 @@ class Runner {
         all.push_back(std::make_shared<SaveBest>(
             SaveBestOptions{.monitor = {.figure = best}, .checkpoint = best_checkpoint(index)}));
       }
-      all.push_back(std::make_shared<CsvLog>(phase + ".csv"));
-      all.push_back(std::make_shared<StepsLog>(phase + ".steps.csv"));
       all.push_back(std::make_shared<LiveLog>(folder_, phase));
+      all.push_back(std::make_shared<CsvLog>(phase + ".csv"));  // behind it, see after_epoch there
+      all.push_back(std::make_shared<StepsLog>(phase + ".steps.csv"));
     }
     if (options_.call_sites) all.push_back(std::make_shared<LeakWatch>());
     if (trace_) all.push_back(std::make_shared<NoteCategories>(*trace_));
@@ -446,6 +460,7 @@ class Runner {
   double earlier_seconds_ = 0;  // of processes before a resume: their phases and epochs
   std::shared_ptr<Position> position_ = std::make_shared<Position>(origin_);
   std::shared_ptr<Autosave> autosave_;
+  std::shared_ptr<FailureLog> failure_ = std::make_shared<FailureLog>();
   std::shared_ptr<MemoryPeak> peak_ = std::make_shared<MemoryPeak>();
   std::shared_ptr<SmallestMicroBatch> micro_batch_ = std::make_shared<SmallestMicroBatch>();
   std::optional<CheckpointInfo> from_;

@@ -15,6 +15,7 @@
 #include "tare/config/node.h"
 #include "tare/recipe/file_names.h"
 #include "tare/recipe/resume.h"
+#include "tare/report/run_failure.h"
 #include "tare/report/run_files.h"
 #include "tare/report/worst_rows.h"
 
@@ -63,10 +64,15 @@ bool is_autosave(const std::string& name) {
   return std::ranges::find(names, name) != names.end();
 }
 
+/// Lists the files that a run of any recipe and `tare report` write in its folder.
+std::vector<std::string> kept_names() {
+  return {"recipe.yaml", "report.json", "report.html", report::kWorstRowsFile,
+          report::kFailureFile};
+}
+
 /// Lists what a run of the recipe writes in its folder.
 std::vector<std::string> written_names(const RecipeOptions& recipe) {
-  std::vector<std::string> names{"recipe.yaml", "report.json", "report.html",
-                                 report::kWorstRowsFile};
+  std::vector<std::string> names = kept_names();
   for (const auto& more : {automatic_checkpoints(), result_names(recipe)})
     names.insert(names.end(), more.begin(), more.end());
   return names;
@@ -103,7 +109,7 @@ std::vector<std::string> earlier_names(const fs::path& folder) {
   } catch (const ConfigError& error) {
     log::warning("which files an earlier run has written to '" + printable(folder.string()) +
                  "' is not known, because its recipe cannot be read: " + error.what());
-    return {"recipe.yaml", "report.json", "report.html", report::kWorstRowsFile};
+    return kept_names();
   }
 }
 
@@ -180,6 +186,7 @@ RunFolder resumed(const fs::path& path, const RecipeOptions& recipe, const Origi
   RunFolder folder = locked(path);
   require_own(path, Autosave::names(), {});
   folder.from = find_resumable(path, result_names(recipe), origin);
+  io::remove_all(path / report::kFailureFile);
   return folder;
 }
 

@@ -260,7 +260,10 @@ Comparison compare_runs(const std::vector<fs::path>& folders, const std::string&
   Figures figures(runs.size());
   for (size_t i = 0; i < runs.size(); ++i) {
     add_figures(figures, i, runs[i]);
-    if (!runs[i].figures) result.unfinished.push_back(result.runs[i]);
+    if (runs[i].failure)
+      result.failed.push_back({result.runs[i], runs[i].failure->reason});
+    else if (!runs[i].figures)
+      result.unfinished.push_back(result.runs[i]);
   }
   result.figures = figures.take();
   return result;
@@ -273,6 +276,8 @@ std::string to_text(const Comparison& comparison, size_t width) {
   text += '\n' + text_of(comparison.figures, "figure", comparison.runs, width);
   for (const auto& run : comparison.unfinished)
     text += printable(run) + " has not ended: only its epochs are known\n";
+  for (const auto& [run, reason] : comparison.failed)
+    text += printable(run) + " failed: " + reason + '\n';
   return text;
 }
 
@@ -308,7 +313,8 @@ std::string to_json(const Comparison& comparison) {
   const auto number = [](double value) {
     return std::isfinite(value) ? ordered_json(value) : ordered_json();
   };
-  ordered_json settings = ordered_json::object(), figures = settings, curves = settings;
+  ordered_json settings = ordered_json::object(), figures = settings, curves = settings,
+               failed = settings;
   for (const auto& row : comparison.settings) settings[row.name] = row.texts;
   for (const auto& row : comparison.figures)
     for (const double value : row.values) figures[row.name].push_back(number(value));
@@ -318,11 +324,13 @@ std::string to_json(const Comparison& comparison) {
       for (const double value : line) values.push_back(number(value));
       curves[curve.name].push_back(std::move(values));
     }
+  for (const auto& [run, reason] : comparison.failed) failed[run] = reason;
   const ordered_json all{{"runs", comparison.runs},
                          {"settings", settings},
                          {"figures", figures},
                          {"curves", curves},
-                         {"unfinished", comparison.unfinished}};
+                         {"unfinished", comparison.unfinished},
+                         {"failed", failed}};
   return all.dump(2, ' ', false, ordered_json::error_handler_t::replace);
 }
 
@@ -332,6 +340,8 @@ std::string to_html(const Comparison& comparison) {
   if (!charts.empty()) charts = "<div class=\"pair\">" + charts + "</div>";
   for (const auto& run : comparison.unfinished)
     unfinished += note(run + " has not ended: only its epochs are known.");
+  for (const auto& [run, reason] : comparison.failed)
+    unfinished += note(run + " failed: " + reason);
   const std::string settings = comparison.settings.empty()
                                    ? note("The settings are equal.")
                                    : html_of(comparison.settings, "setting", comparison.runs);

@@ -24,6 +24,12 @@ struct ComparedCurve {
   std::vector<std::vector<double>> lines{};  ///< of each run, by epoch from the first
 };
 
+/// Names a run that failed.
+struct FailedRun {
+  std::string run{};     ///< its name
+  std::string reason{};  ///< the message of the error, in one line
+};
+
 /// Compares runs; a value.
 struct Comparison {
   std::vector<std::string> runs{};        ///< names; folders where two runs have one name
@@ -31,6 +37,7 @@ struct Comparison {
   std::vector<ComparedRow> figures{};     ///< of the whole runs
   std::vector<ComparedCurve> curves{};    ///< losses, then the metrics
   std::vector<std::string> unfinished{};  ///< names of the runs that have not ended
+  std::vector<FailedRun> failed{};        ///< that an error has ended
 };
 
 /// Reads the folders of 2 to kMostCompared runs, as `tare run` leaves them. The name and the folder
@@ -47,8 +54,8 @@ struct Comparison {
 /// Returns one table of comma-separated values: kind (setting, figure, curve), name, epoch (of a
 /// curve) and a column for each run. A value that a run does not have is empty.
 [[nodiscard]] std::string to_csv(const Comparison& comparison);
-/// Returns {runs [], settings {path: []}, figures {name: []}, curves {name: [[]]}, unfinished []},
-/// without a newline at the end; NaN is null.
+/// Returns {runs [], settings {path: []}, figures {name: []}, curves {name: [[]]}, unfinished [],
+/// failed {run: reason}}, without a newline at the end; NaN is null.
 [[nodiscard]] std::string to_json(const Comparison& comparison);
 /// Returns one HTML page with the tables and a chart for each curve, which needs nothing else.
 [[nodiscard]] std::string to_html(const Comparison& comparison);

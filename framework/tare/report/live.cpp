@@ -25,7 +25,8 @@ std::string json_line(const RunFiles& run, const std::optional<LiveFigures>& liv
   return dump_json({{"name", run.name},
                     {"live", json_of(live)},
                     {"phases", phases},
-                    {"report", json_of(run.figures)}},
+                    {"report", json_of(run.figures)},
+                    {"failure", json_of(run.failure)}},
                    -1);
 }
 

@@ -48,8 +48,8 @@ void visit_fields(Visit& visit, LiveFigures& live) {
 [[nodiscard]] std::optional<LiveFigures> read_live(const std::filesystem::path& folder);
 
 /// Returns a run at one moment as one line of JSON: its name, `live` (null where it does not
-/// train), its phases with their epochs so far, and `report`, which is report.json (null until it
-/// has ended).
+/// train), its phases with their epochs so far, `report`, which is report.json (null until it has
+/// ended), and `failure`, which is failure.json (null unless an error has ended it).
 [[nodiscard]] std::string json_line(const RunFiles& run, const std::optional<LiveFigures>& live);
 
 }  // namespace tare::report

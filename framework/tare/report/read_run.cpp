@@ -7,6 +7,7 @@
 #include "tare/base/error.h"
 #include "tare/base/io.h"
 #include "tare/config/node.h"
+#include "tare/report/markup.h"
 #include "tare/report/run_tables.h"
 
 namespace tare::report {
@@ -55,7 +56,7 @@ void read_curves(const fs::path& folder, RunFiles& run) {
     const fs::path rates = folder / (phase.name + ".lr_find.csv");
     if (fs::exists(rates)) phase.rates = read_rates(rates);
     if (phase.epochs.empty() && !phase.figures)
-      run.missing.push_back("Phase " + phase.name + " has no finished epoch.");
+      run.missing.push_back(capitalized(phase_text(phase.name)) + " has no finished epoch.");
   }
 }
 
@@ -99,8 +100,12 @@ void read_files_of_run(const fs::path& folder, RunFiles& run) {
     read_recipe(recipe, run);
   else
     run.missing.emplace_back("recipe.yaml is missing: the settings are not known.");
+  run.failure = read_failure(folder);
   if (fs::exists(report))
     read_report(report, run);
+  else if (run.failure)
+    run.missing.push_back("The run failed " + place_text(*run.failure) +
+                          ": its figures and those of its phases are not known.");
   else
     run.missing.emplace_back("The run has not ended: it is under way, or was killed.");
   read_curves(folder, run);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "tare/report/run_failure.h"
 #include "tare/report/run_files.h"
 #include "tare/report/run_tables.h"
 #include "tare/report/timeline.h"
@@ -28,6 +29,7 @@ struct RunFiles {
   std::string recipe{};  ///< recipe.yaml as text
   std::vector<PhaseFiles> phases{};
   std::optional<RunFigures> figures{};  ///< unset until the run has ended
+  std::optional<RunFailure> failure{};  ///< unset: no error has ended the run
   std::optional<Timeline> memory{};
   std::vector<WorstRow> worst_rows{};  ///< of a table with numbers as targets; empty: no such
   std::vector<std::string> missing{};  ///< sentences
@@ -38,9 +40,9 @@ struct RunFiles {
 /// Returns the metrics that the run's recipe lists; empty: it lists none.
 [[nodiscard]] std::vector<std::string> recipe_metrics(const RunFiles& run);
 
-/// Reads recipe.yaml, report.json, the CSV files of the phases and of the worst rows, and
-/// timeline.csv of `trace`, which need not be there if `trace` is the run's folder. Of a folder of
-/// a program's own, where a Learner has written history.csv by the callback csv_log, that is the
+/// Reads recipe.yaml, report.json, failure.json, the CSV files of the phases and of the worst rows,
+/// and timeline.csv of `trace`, which need not be there if `trace` is the run's folder. Of a folder
+/// of a program's own, where a Learner has written history.csv by the callback csv_log, that is the
 /// only phase. Throws IoError if the folder or the trace is missing, ConfigError if the folder
 /// holds no run, FormatError and ConfigError for a damaged file.
 [[nodiscard]] RunFiles read_run(const std::filesystem::path& folder,

@@ -170,6 +170,7 @@ std::string run_json(const fs::path& folder, const fs::path& trace) {
                     {"memory", run.memory ? json_of_memory(*run.memory) : ordered_json()},
                     {"worst_rows", json_of(run.worst_rows)},
                     {"report", json_of(run.figures)},
+                    {"failure", json_of(run.failure)},
                     {"missing", run.missing}},
                    2);
 }

@@ -18,7 +18,8 @@ struct DataFile {
 
 /// Reads the folder of a run and returns one JSON object: its name, recipe.yaml as text, the phases
 /// with their epochs, steps and rates, the memory over time (null without a recording), the worst
-/// rows of a table, report.json (null until the run has ended) and what is missing, in sentences.
+/// rows of a table, report.json (null until the run has ended), failure.json (null unless an error
+/// has ended it) and what is missing, in sentences.
 /// `trace` and errors: see html_report().
 [[nodiscard]] std::string run_json(const std::filesystem::path& folder,
                                    const std::filesystem::path& trace = {});

@@ -244,20 +244,18 @@ std::string remarks(const RunFiles& run) {
   std::string all;
   for (const auto& phase : run.phases) {
     if (!phase.figures) continue;
+    const std::string title = capitalized(phase_text(phase.name));
     if (const int64_t samples = phase.figures->micro_batch; samples > 0)
-      all +=
-          note("Phase " + phase.name + " worked on batches in parts; its micro-batches were of " +
-               format_count(samples) + " samples where these were the most.");
+      all += note(title + " worked on batches in parts; its micro-batches were of " +
+                  format_count(samples) + " samples where these were the most.");
     const int64_t epoch = phase.figures->restored_epoch, step = phase.figures->restored_step;
     if (step > 0)
-      all += note("Phase " + phase.name + " ended with the weights of step " + format_count(step) +
+      all += note(title + " ended with the weights of step " + format_count(step) +
                   ", inside epoch " + format_count(epoch) + ".");
     else if (epoch > 0)
-      all += note("Phase " + phase.name + " ended with the weights of epoch " +
-                  format_count(epoch) + ".");
+      all += note(title + " ended with the weights of epoch " + format_count(epoch) + ".");
     if (const int64_t steps = phase.figures->overflows; steps > 0)
-      all += note("Phase " + phase.name + " skipped " + format_count(steps) +
-                  " steps whose gradients overflowed.");
+      all += note(title + " skipped " + format_count(steps) + " steps whose gradients overflowed.");
   }
   return all;
 }
@@ -363,8 +361,10 @@ std::string resumed_text(const RunFigures& figures) {
 }
 
 std::string subtitle(const RunFiles& run) {
-  if (!run.figures) return "not ended";
+  const std::string failed = run.failure ? "failed: " + run.failure->reason : "";
+  if (!run.figures) return failed.empty() ? "not ended" : failed;
   const RunFigures& f = *run.figures;
+  if (!failed.empty()) return failed;
   return std::string(to_string(f.reason)) + " on " + f.device + resumed_text(f) + "; " + f.data +
          (f.generated ? "; figures on generated data" : "");
 }

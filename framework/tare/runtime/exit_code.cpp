@@ -40,44 +40,40 @@ std::string text_of(const c10::AcceleratorError& error) {
 
 }  // namespace
 
-int report_error(const std::exception_ptr& error, const std::string& file, int64_t line) {
-  const auto show = [&](const std::string& message) {
-    // The name of standard input, "-", is in many a message.
-    const bool named = file.empty() || message.find(file == "-" ? "-:" : file) != message.npos;
-    const std::string place = file + (line > 0 ? ':' + std::to_string(line) : "");
-    log::error(named ? message : place + ": " + message);
-  };
+ErrorText describe_error(const std::exception_ptr& error) {
   if (const auto oom = memory::classify(error)) {
     if (!oom->detail.empty()) log::debug("LibTorch's own words: " + oom->detail);
-    show(oom->message);
-    return kOutOfMemory;
+    return {oom->message, kOutOfMemory};
   }
   try {
     std::rethrow_exception(error);
   } catch (const IoError& e) {
-    show(e.what());
     const int cause = e.error_number();
     const bool wrong_path = cause == ENOENT || cause == ENOTDIR || cause == EISDIR;
-    return wrong_path ? kBadInput : kIo;
+    return {e.what(), wrong_path ? kBadInput : kIo};
   } catch (const DoesNotFit& e) {
-    show(e.what());
-    return kOutOfMemory;
+    return {e.what(), kOutOfMemory};
   } catch (const DivergedError& e) {
-    show(e.what());
-    return kFailed;
+    return {e.what(), kFailed};
   } catch (const Error& e) {
-    show(e.what());
-    return kBadInput;
+    return {e.what(), kBadInput};
   } catch (const c10::AcceleratorError& e) {
-    show(text_of(e));
-    return kFailed;
+    return {text_of(e), kFailed};
   } catch (const c10::Error& e) {
-    show(e.what_without_backtrace());
-    return kFailed;
+    return {e.what_without_backtrace(), kFailed};
   } catch (const std::exception& e) {
-    show(e.what());
-    return kFailed;
+    return {e.what(), kFailed};
   }
+}
+
+int report_error(const std::exception_ptr& error, const std::string& file, int64_t line) {
+  const ErrorText described = describe_error(error);
+  // The name of standard input, "-", is in many a message.
+  const bool named =
+      file.empty() || described.text.find(file == "-" ? "-:" : file) != std::string::npos;
+  const std::string place = file + (line > 0 ? ':' + std::to_string(line) : "");
+  log::error(named ? described.text : place + ": " + described.text);
+  return described.code;
 }
 
 }  // namespace tare

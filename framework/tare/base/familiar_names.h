@@ -1,0 +1,22 @@
+// The names that Keras, PyTorch Lightning, fastai and torch have for what has another name in Tare.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tare {
+
+/// Returns the candidate that a well-known name stands for, "batch" for "batch_size"; empty: there
+/// is none. A candidate may be the path of a key, or its last part. Case, hyphens and underscores
+/// make no difference, so that "ModelCheckpoint" is "model_checkpoint".
+[[nodiscard]] std::string familiar(std::string_view name,
+                                   const std::vector<std::string>& candidates);
+
+/// Returns ` (did you mean "epochs"?)` for a key of a configuration that is not known: the
+/// likeliest of those that may stand there or, for a well-known name, the key that a recipe has in
+/// another place; "" if there is none.
+[[nodiscard]] std::string did_you_mean_key(std::string_view key,
+                                           const std::vector<std::string>& candidates);
+
+}  // namespace tare
