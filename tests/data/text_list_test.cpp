@@ -47,7 +47,7 @@ TEST_F(TextList, GivesBytesWithLengthsAndClasses) {
   EXPECT_TRUE(at::equal(both.inputs[1].tensor, at::tensor({9, 2}, at::kLong)));
   EXPECT_EQ(both.inputs[0].tensor[1][0].item<int64_t>(), 'n');
   EXPECT_TRUE(at::equal(get(data.valid, {0}).inputs[0].tensor,
-                        at::tensor({{int64_t{'a'}, int64_t{'\n'}, int64_t{'b'}}}, at::kLong)));
+                        at::tensor({int64_t{'a'}, int64_t{'\n'}, int64_t{'b'}}).view({1, 3})));
   EXPECT_FALSE(data.test);
 }
 
