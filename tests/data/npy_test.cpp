@@ -162,9 +162,9 @@ TEST(Npy, RefusesPicturesThatAreNotSavedAsModelsTakeThem) {
   const at::Tensor levels = grey.to(at::kFloat).view({20, 1, 10, 12});
   EXPECT_THAT(made(levels), HasSubstr("file has the levels of pictures, whole numbers from 0 to "
                                       "255, in floating point: save array.astype(numpy.uint8)"));
-  EXPECT_EQ(made(levels / 255), "[1, 10, 12]");
+  EXPECT_EQ(made(levels.div(255)), "[1, 10, 12]");
   EXPECT_EQ(made(levels.remainder(9)), "[1, 10, 12]") << "counts";
-  EXPECT_EQ(made((levels / 255).view({20, 10, 12, 1})), "[10, 12, 1]") << "with a warning";
+  EXPECT_EQ(made((levels.div(255)).view({20, 10, 12, 1})), "[10, 12, 1]") << "with a warning";
   EXPECT_THAT(check_npy(folder / "x.npy", /*are_inputs=*/true).warning,
               HasSubstr("looks like pictures with the channels last"));
 }
