@@ -2,8 +2,7 @@
 #include "tare/base/familiar_names.h"
 
 #include <algorithm>
-
-#include "tare/base/error.h"
+#include <iterator>
 
 namespace tare {
 namespace {
@@ -180,12 +179,10 @@ std::string familiar(std::string_view name, const std::vector<std::string>& cand
   return {};
 }
 
-std::string did_you_mean_key(std::string_view key, const std::vector<std::string>& candidates) {
-  if (!familiar(key, candidates).empty()) return did_you_mean(key, candidates);
-  const std::string letters = letters_of(key);
+std::string familiar_key(std::string_view name) {
+  const std::string letters = letters_of(name);
   const auto found = std::ranges::find(kKeys, std::string_view(letters), &Familiar::name);
-  if (found == std::end(kKeys)) return did_you_mean(key, candidates);
-  return " (did you mean the key \"" + std::string(found->here) + "\" of a recipe?)";
+  return found == std::end(kKeys) ? std::string() : std::string(found->here);
 }
 
 }  // namespace tare

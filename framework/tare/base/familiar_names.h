@@ -13,10 +13,8 @@ namespace tare {
 [[nodiscard]] std::string familiar(std::string_view name,
                                    const std::vector<std::string>& candidates);
 
-/// Returns ` (did you mean "epochs"?)` for a key of a configuration that is not known: the
-/// likeliest of those that may stand there or, for a well-known name, the key that a recipe has in
-/// another place; "" if there is none.
-[[nodiscard]] std::string did_you_mean_key(std::string_view key,
-                                           const std::vector<std::string>& candidates);
+/// Returns the path of the recipe's key that a well-known name stands for, "phases.N.lr" for
+/// "learning_rate"; empty: there is none.
+[[nodiscard]] std::string familiar_key(std::string_view name);
 
 }  // namespace tare
