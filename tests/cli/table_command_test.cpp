@@ -58,6 +58,11 @@ TEST_F(TableCommands, PlanRunAndPredict) {
   const auto lines = tare({"predict", "runs/t", "new.jsonl", "--json"});
   ASSERT_EQ(lines.status, 0) << lines.err;
   EXPECT_EQ(nlohmann::json::parse(lines.out)[0]["predictions"][0]["label"], "large");
+  write("new.json", "[{\"colour\": \"red\", \"size\": 9},\n {\"colour\": \"red\", \"size\": 1}]\n");
+  const auto array = tare({"predict", "runs/t", "new.json", "--json"});
+  ASSERT_EQ(array.status, 0) << array.err;
+  EXPECT_EQ(nlohmann::json::parse(array.out)[0]["predictions"][0]["label"], "large");
+  EXPECT_EQ(nlohmann::json::parse(array.out)[1]["line"], 2);
   const auto rows = tare({"predict", "runs/t", "new.jsonl", "--csv", "--top", "2"});
   EXPECT_THAT(rows.out,
               ContainsRegex("^path,line,output,index,label,value\nnew.jsonl,1,,[01],large,"
