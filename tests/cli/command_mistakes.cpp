@@ -398,7 +398,7 @@ std::vector<Mistake> mistakes_with_files() {
        .prepare = bundle},
       {.name = "PredictOfAFolderWithoutPictures",
        .arguments = {"predict", "m.tare", "."},
-       .pieces = {"there is no PNG, JPEG or WebP file in the folder '.'"},
+       .pieces = {"there is no PNG, JPEG, WebP or .npy file in the folder '.'"},
        .prepare = bundle},
       {.name = "PredictByADamagedBundle",
        .arguments = {"predict", "m.tare", "a.png"},
