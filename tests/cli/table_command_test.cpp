@@ -204,7 +204,23 @@ TEST_F(TableCommands, RefuseTopForAModelOfValues) {
                                  "values: omit it"));
   EXPECT_EQ(tare({"predict", "runs/t", "s.csv"}).status, 0);
   EXPECT_THAT(tare({"predict", "runs/t", "s.csv", "--csv"}).out,
-              ContainsRegex("^path,line,output,index,label,value\ns.csv,2,,0,,-?[0-9.e-]+\n"));
+              ContainsRegex("^path,line,output,index,label,value\ns.csv,2,,0,size,-?[0-9.e-]+\n"));
+}
+
+TEST_F(TableCommands, NameSeveralTargetsInPredictions) {
+  std::string text = "size,price,age\n";
+  for (int i = 0; i < 60; ++i)
+    text += std::to_string(i) + ',' + std::to_string(i % 7) + ',' + std::to_string(i % 5) + '\n';
+  write("several.csv", text);
+  const auto run =
+      tare({"run", "r.yaml", "data={name: csv, file: several.csv, targets: [price, age]}",
+            "loss=mse", "metrics=[mae]", "phases.0.epochs=1"});
+  ASSERT_EQ(run.status, 0) << run.err;
+  EXPECT_THAT(tare({"predict", "runs/t", "several.csv", "--csv"}).out,
+              ContainsRegex("\nseveral.csv,2,,0,price,-?[0-9.e-]+\n"
+                            "several.csv,2,,1,age,-?[0-9.e-]+\n"));
+  const auto json = tare({"predict", "runs/t", "several.csv", "--json"});
+  EXPECT_EQ(nlohmann::json::parse(json.out).at(0).at("targets"), nlohmann::json({"price", "age"}));
 }
 
 TEST_F(TableCommands, NameTheRecipeInTheFolderOfARun) {

@@ -422,7 +422,8 @@ class Runner {
     if (export_name(recipe_).empty()) return;
     const auto path = folder_ / export_name(recipe_);
     try {
-      learner.export_to(path, {.weights = recipe_.export_weights});
+      learner.export_to(path, {.targets = data_of(recipe_, recipe_.phases.back()).targets,
+                               .weights = recipe_.export_weights});
     } catch (const IoError&) {  // the checkpoints stay for another attempt, the figures too
       report_.reason = StopReason::interrupted;
       write_report();
