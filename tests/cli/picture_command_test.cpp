@@ -154,6 +154,19 @@ TEST_F(NumbersOfPictures, SeveralLabelsHaveAProbabilityEach) {
               ContainsRegex("labels +2: bright, left"));
   EXPECT_THAT(tare({"inspect", "runs/labels", "--json"}).out, HasSubstr("\"targets\": []"));
   EXPECT_EQ(tare({"report", "runs/labels"}).status, 0);
+  const std::string page = io::read_text(folder_ / "runs/labels/report.html", 1 << 24);
+  for (const char* text : {"A sample may have several labels, so there is no confusion matrix",
+                           "true positives", "Worst samples", "<img src="})
+    EXPECT_THAT(page, HasSubstr(text));
+  const auto classification = report("labels").at("classification");
+  EXPECT_EQ(classification.at("counts").size(), 0U);
+  ASSERT_EQ(classification.at("label_counts").size(), 2U);
+  for (const auto& counts : classification.at("label_counts")) {
+    int64_t samples = 0;
+    for (const auto& [name, count] : counts.items()) samples += count.get<int64_t>();
+    EXPECT_EQ(samples, 12) << "the validation split";
+  }
+  EXPECT_EQ(classification.at("worst").at(0).at("probabilities").size(), 2U);
 }
 
 TEST_F(NumbersOfPictures, AreCheckedBeforeAnyWork) {

@@ -407,7 +407,7 @@ class Runner {
         io::write_atomically(folder_ / report::kWorstRowsFile, report::csv_of(report_.worst_rows));
       return both.figures;
     }
-    if (labels.size() < 2 || labels.size() > kMostClasses) return learner.validate(split, first);
+    if (labels.empty() || labels.size() > kMostClasses) return learner.validate(split, first);
     EvaluatedPredictions both =
         learner.evaluate(split, {.losses = has_losses, .first_micro_batch = first});
     report_.classification = classification_of(both.predictions, labels);
