@@ -112,7 +112,13 @@ TEST_F(NumbersOfPictures, ArePlannedTrainedAndPredicted) {
   ASSERT_EQ(values.size(), 1U);
   EXPECT_NEAR(values.at(0).get<double>(), 18.5, 9);
   EXPECT_THAT(tare({"predict", "runs/numbers", "p/1.png", "--csv"}).out,
-              ContainsRegex("\np/1.png,,,0,,[0-9.]+\n"));
+              ContainsRegex("\np/1.png,,,0,light,[0-9.]+\n"));
+  const auto list = tare({"predict", "runs/numbers", "list.csv"});
+  EXPECT_EQ(list.status, 0) << list.err;
+  EXPECT_THAT(list.out, ContainsRegex("^p/0.png: [0-9.]+\np/1.png: [0-9.]+\n"));
+  EXPECT_THAT(tare({"inspect", "runs/numbers"}).out, ContainsRegex("targets +light"));
+  ASSERT_EQ(tare({"export", "runs/numbers", "--out", "again.tare"}).status, 0);
+  EXPECT_THAT(tare({"predict", "again.tare", "p/1.png", "--csv"}).out, HasSubstr(",0,light,"));
   EXPECT_THAT(tare({"predict", "runs/numbers", "p/1.png", "--top", "2"}).err,
               HasSubstr("the outputs of this one are values"));
   const std::string worst = io::read_text(folder_ / "runs/numbers/worst_rows.csv", 1 << 20);
@@ -146,7 +152,21 @@ TEST_F(NumbersOfPictures, SeveralLabelsHaveAProbabilityEach) {
   EXPECT_EQ(nlohmann::json::parse(one.out).at(0).at("predictions").size(), 1U);
   EXPECT_THAT(tare({"inspect", "runs/labels/m.tare"}).out,
               ContainsRegex("labels +2: bright, left"));
+  EXPECT_THAT(tare({"inspect", "runs/labels", "--json"}).out, HasSubstr("\"targets\": []"));
   EXPECT_EQ(tare({"report", "runs/labels"}).status, 0);
+  const std::string page = io::read_text(folder_ / "runs/labels/report.html", 1 << 24);
+  for (const char* text : {"A sample may have several labels, so there is no confusion matrix",
+                           "true positives", "Worst samples", "<img src="})
+    EXPECT_THAT(page, HasSubstr(text));
+  const auto classification = report("labels").at("classification");
+  EXPECT_EQ(classification.at("counts").size(), 0U);
+  ASSERT_EQ(classification.at("label_counts").size(), 2U);
+  for (const auto& counts : classification.at("label_counts")) {
+    int64_t samples = 0;
+    for (const auto& [name, count] : counts.items()) samples += count.get<int64_t>();
+    EXPECT_EQ(samples, 12) << "the validation split";
+  }
+  EXPECT_EQ(classification.at("worst").at(0).at("probabilities").size(), 2U);
 }
 
 TEST_F(NumbersOfPictures, AreCheckedBeforeAnyWork) {

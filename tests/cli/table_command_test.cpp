@@ -58,6 +58,11 @@ TEST_F(TableCommands, PlanRunAndPredict) {
   const auto lines = tare({"predict", "runs/t", "new.jsonl", "--json"});
   ASSERT_EQ(lines.status, 0) << lines.err;
   EXPECT_EQ(nlohmann::json::parse(lines.out)[0]["predictions"][0]["label"], "large");
+  write("new.json", "[{\"colour\": \"red\", \"size\": 9},\n {\"colour\": \"red\", \"size\": 1}]\n");
+  const auto array = tare({"predict", "runs/t", "new.json", "--json"});
+  ASSERT_EQ(array.status, 0) << array.err;
+  EXPECT_EQ(nlohmann::json::parse(array.out)[0]["predictions"][0]["label"], "large");
+  EXPECT_EQ(nlohmann::json::parse(array.out)[1]["line"], 2);
   const auto rows = tare({"predict", "runs/t", "new.jsonl", "--csv", "--top", "2"});
   EXPECT_THAT(rows.out,
               ContainsRegex("^path,line,output,index,label,value\nnew.jsonl,1,,[01],large,"
@@ -199,7 +204,23 @@ TEST_F(TableCommands, RefuseTopForAModelOfValues) {
                                  "values: omit it"));
   EXPECT_EQ(tare({"predict", "runs/t", "s.csv"}).status, 0);
   EXPECT_THAT(tare({"predict", "runs/t", "s.csv", "--csv"}).out,
-              ContainsRegex("^path,line,output,index,label,value\ns.csv,2,,0,,-?[0-9.e-]+\n"));
+              ContainsRegex("^path,line,output,index,label,value\ns.csv,2,,0,size,-?[0-9.e-]+\n"));
+}
+
+TEST_F(TableCommands, NameSeveralTargetsInPredictions) {
+  std::string text = "size,price,age\n";
+  for (int i = 0; i < 60; ++i)
+    text += std::to_string(i) + ',' + std::to_string(i % 7) + ',' + std::to_string(i % 5) + '\n';
+  write("several.csv", text);
+  const auto run =
+      tare({"run", "r.yaml", "data={name: csv, file: several.csv, targets: [price, age]}",
+            "loss=mse", "metrics=[mae]", "phases.0.epochs=1"});
+  ASSERT_EQ(run.status, 0) << run.err;
+  EXPECT_THAT(tare({"predict", "runs/t", "several.csv", "--csv"}).out,
+              ContainsRegex("\nseveral.csv,2,,0,price,-?[0-9.e-]+\n"
+                            "several.csv,2,,1,age,-?[0-9.e-]+\n"));
+  const auto json = tare({"predict", "runs/t", "several.csv", "--json"});
+  EXPECT_EQ(nlohmann::json::parse(json.out).at(0).at("targets"), nlohmann::json({"price", "age"}));
 }
 
 TEST_F(TableCommands, NameTheRecipeInTheFolderOfARun) {

@@ -113,6 +113,24 @@ TEST_F(Tables, ReadJsonLines) {
   EXPECT_EQ(table.line(1), 3);
 }
 
+TEST_F(Tables, ReadAJsonArrayOfObjects) {
+  const std::string text = "\n [{\"a\": 1.5, \"b\": \"x,\\n]\"},\n  {\"b\": null, \"a\": -2}\n]\n";
+  for (const char* name : {"a.json", "a.jsonl"}) {
+    const TableText table = read_table(write(name, text));
+    EXPECT_THAT(table.names(), ElementsAre("a", "b"));
+    EXPECT_THAT(row(table, 0), ElementsAre("1.5", "x,\n]"));
+    EXPECT_THAT(row(table, 1), ElementsAre("-2", ""));
+    EXPECT_EQ(table.line(1), 2) << "the number of the object";
+  }
+  const auto problem = [&](const std::string& wrong) {
+    return outcome_of([&] { (void)read_table(write("a.json", wrong)); });
+  };
+  EXPECT_THAT(problem("[{\"a\": 1},"),
+              HasSubstr("begins as a JSON array, but is none: write [{...}, {...}]"));
+  EXPECT_THAT(problem("[{\"a\": 1}, 7]"), HasSubstr("line 2: is no JSON object"));
+  EXPECT_THAT(problem("[]"), HasSubstr("names no column"));
+}
+
 TEST_F(Tables, NameTheLineThatCannotBeRead) {
   const auto message = [&](const std::string& name, const std::string& text) -> std::string {
     try {

@@ -84,6 +84,9 @@ TEST(BundleFolder, HasTheOnlyBundleOrSaysWhatMakesOne) {
                                                 (run / "saved").string() + '`'));
   EXPECT_THAT(refused(run), HasSubstr("without a bundle (a .tare file): `tare export " +
                                       run.string() + "` makes a bundle of it"));
+  EXPECT_THAT(refused(run / "recipe.yaml"),
+              HasSubstr("recipe.yaml' is a recipe and no bundle: `tare run " +
+                        (run / "recipe.yaml").string() + " export=NAME.tare`"));
   io::make_directories(run / "folder.tare");
   write_small(run / "mine.tare");
   EXPECT_EQ(bundle_at(run), run / "mine.tare");

@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "inference/support.h"
+#include "support/npy_file.h"
 #include "support/temp_dir.h"
 #include "tare/checkpoint/safetensors.h"
 #include "tare/cli/predict_inputs.h"
@@ -118,8 +119,8 @@ TEST_F(PredictProgram, TakesFoldersListsAndAPictureOnStandardInput) {
       "more/below/c.PNG: [^\n]*\nmore/d.png: [^\n]*\nmore/linked/f.png: [^\n]*\n";
   EXPECT_THAT(
       predict("m.tare more").output,
-      ::testing::MatchesRegex("[^\n]*1 file of more is skipped, because only .png, .jpg, .jpeg and "
-                              ".webp files are read: notes.txt\n" +
+      ::testing::MatchesRegex("[^\n]*1 file of more is skipped, because only .png, .jpg, .jpeg, "
+                              ".webp and .npy files are read: notes.txt\n" +
                               in_order));
   const auto piped = [&](const std::string& source, const std::string& arguments) {
     return run("cd '" + dir_.path().string() + "' && " + source + " | '" + program() + "' " +
@@ -133,7 +134,118 @@ TEST_F(PredictProgram, TakesFoldersListsAndAPictureOnStandardInput) {
   io::make_directories(dir_ / "none");
   const Outcome none = predict("m.tare none");
   EXPECT_EQ(none.code, 2) << none.output;
-  EXPECT_THAT(none.output, HasSubstr("there is no PNG, JPEG or WebP file in the folder"));
+  EXPECT_THAT(none.output, HasSubstr("there is no PNG, JPEG, WebP or .npy file in the folder"));
+}
+
+TEST_F(PredictProgram, TakesAListOfPicturesInItsOrder) {
+  io::make_directories(dir_ / "data/p");
+  for (const char* name : {"one", "two", "three"})
+    write_png(dir_ / "data/p" / (std::string(name) + ".png"), at::full({1, 4, 4}, 100, at::kByte));
+  const std::string in_order =
+      "data/p/two.png: [^\n]*\ndata/p/one.png: [^\n]*\ndata/p/three.png: [^\n]*\n";
+  overwrite(dir_ / "data/list.csv",
+            "label,path,split\ncat,p/two.png,train\ncat,p/one.png,\ncat,p/three.png,\n");
+  overwrite(dir_ / "data/list.tsv", "path\tlabel\np/two.png\tx\np/one.png\tx\np/three.png\tx\n");
+  overwrite(dir_ / "data/list.jsonl",
+            "{\"path\": \"p/two.png\"}\n{\"path\": \"p/one.png\"}\n{\"path\": \"p/three.png\"}\n");
+  for (const char* list : {"data/list.csv", "data/list.tsv", "data/list.jsonl"}) {
+    const Outcome outcome = predict(std::string("m.tare ") + list);
+    EXPECT_EQ(outcome.code, 0) << outcome.output;
+    EXPECT_THAT(outcome.output, ::testing::MatchesRegex(in_order)) << list;
+  }
+  overwrite(dir_ / "bad.csv", "path,label\na.png,x\n,x\nc.png,x\nb.png,x\n");
+  const Outcome bad = predict("m.tare bad.csv");
+  EXPECT_EQ(bad.code, 2);
+  EXPECT_THAT(bad.output, AllOf(HasSubstr("a.png: "), HasSubstr("b.png: "),
+                                HasSubstr("bad.csv: line 3: has no path"),
+                                HasSubstr("bad.csv: line 4: names c.png, which is not there; paths "
+                                          "are relative to the folder of the list")));
+  overwrite(dir_ / "none.csv", "picture,label\na.png,x\n");
+  EXPECT_THAT(predict("m.tare none.csv").output,
+              HasSubstr("none.csv: head: has no column `path`: the model takes pictures, and a "
+                        "list of them has their paths there, relative to the folder of the list; "
+                        "there are picture, label"));
+}
+
+TEST_F(PredictProgram, TakesArraysInFoldersInListsAndOnStandardInput) {
+  io::make_directories(dir_ / "mixed");
+  write_png(dir_ / "mixed/a.png", at::full({1, 4, 4}, 100, at::kByte));
+  testing::write_npy(dir_ / "mixed/b.npy", at::full({2, 1, 4, 4}, 100, at::kByte));
+  testing::write_npy(dir_ / "mixed/c.npy", at::full({1, 4, 4}, 100, at::kByte));
+  const std::string lines =
+      "mixed/a.png: [^\n]*\nmixed/b.npy:1: [^\n]*\nmixed/b.npy:2: [^\n]*\nmixed/c.npy: [^\n]*\n";
+  overwrite(dir_ / "list.csv", "path\nmixed/a.png\nmixed/b.npy\nmixed/c.npy\n");
+  for (const char* input : {"mixed", "list.csv"})
+    EXPECT_THAT(predict(std::string("m.tare ") + input).output, ::testing::MatchesRegex(lines));
+  const auto piped = [&](const std::string& source, const std::string& arguments) {
+    return run("cd '" + dir_.path().string() + "' && " + source + " | '" + program() + "' " +
+               arguments);
+  };
+  EXPECT_THAT(predict("m.tare - < mixed/b.npy").output,
+              ::testing::MatchesRegex("-:1: [^\n]*\n-:2: [^\n]*\n"));
+  EXPECT_THAT(piped("cat mixed/c.npy", "m.tare -").output, ::testing::MatchesRegex("-: [^\n]*\n"));
+  EXPECT_THAT(piped("head -c 90 mixed/c.npy", "m.tare -").output, HasSubstr("-: data: "));
+  // A model of numbers
+  const Model model =
+      models::make("mlp", {.classes = 2, .sample_shape = {3}, .weights = "", .hidden = {4}});
+  write_bundle(dir_ / "v.tare", {.model = *model.spec(), .sample_shape = {3}}, model.state());
+  io::make_directories(dir_ / "rows");
+  testing::write_npy(dir_ / "rows/x.npy", at::ones({2, 3}));
+  const Outcome rows = predict("v.tare rows");
+  EXPECT_THAT(rows.output, AllOf(HasSubstr("rows/x.npy:1: "), HasSubstr("rows/x.npy:2: ")));
+  std::string without_folder = rows.output;
+  for (const std::string path = "rows/x.npy"; without_folder.find(path) != std::string::npos;)
+    without_folder.replace(without_folder.find(path), path.size(), "-");
+  EXPECT_EQ(piped("cat rows/x.npy", "v.tare -").output, without_folder);
+  EXPECT_THAT(piped("echo 1 2 3", "v.tare -").output, ::testing::StartsWith("-:1: "));
+  io::make_directories(dir_ / "empty");
+  EXPECT_THAT(predict("v.tare empty").output,
+              HasSubstr("give a file with one sample a line, or a folder of .npy files"));
+}
+
+TEST_F(PredictProgram, RefusesArchivesWithWhatToSave) {
+  overwrite(dir_ / "x.npz", std::string("PK\x03\x04 and so on"));
+  for (const char* input : {"x.npz", "- < x.npz"}) {
+    const Outcome outcome = predict(std::string("m.tare ") + input);
+    EXPECT_EQ(outcome.code, 2);
+    EXPECT_THAT(outcome.output,
+                HasSubstr("save the array of the samples alone, by numpy.save('x.npy', "
+                          "numpy.load('x.npz')['NAME']), and give x.npy"))
+        << input;
+  }
+}
+
+TEST_F(PredictProgram, SaysThatATextIsEmpty) {
+  const Model model = models::make("lstm", {.classes = 2});
+  write_bundle(dir_ / "texts.tare",
+               {.model = *model.spec(),
+                .sample_shape = {8},
+                .input = "int64",
+                .input_name = "text",
+                .more_inputs = {{.name = "lengths", .dtype = "int64"}},
+                .labels = {"ham", "spam"},
+                .activation = "softmax"},
+               model.state());
+  io::make_directories(dir_ / "mail");
+  overwrite(dir_ / "mail/a.txt", "");
+  EXPECT_THAT(predict("texts.tare mail").output,
+              HasSubstr("'mail/a.txt' holds no sample: the file is empty"));
+  EXPECT_THAT(predict("texts.tare --text mail/a.txt").output,
+              HasSubstr("'mail/a.txt' holds no sample: write a text on each line"));
+  EXPECT_THAT(predict("texts.tare mail/a.txt").output,
+              HasSubstr("'mail/a.txt' holds no sample: write the numbers of a sample on each line, "
+                        "or texts for --text"));
+  EXPECT_THAT(predict("texts.tare --text - < mail/a.txt").output,
+              HasSubstr("standard input holds no sample: write a text on each line"));
+}
+
+TEST_F(PredictProgram, NamesTheCommandForARecipe) {
+  overwrite(dir_ / "own.yaml", "name: own\n");
+  const Outcome outcome = predict("own.yaml a.png");
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.output,
+              HasSubstr("'own.yaml' is a recipe and no bundle: `tare run own.yaml "
+                        "export=NAME.tare` trains its model and writes the bundle"));
 }
 
 TEST_F(PredictProgram, TakesTextsOfAClassifierOfTexts) {

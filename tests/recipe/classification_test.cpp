@@ -53,6 +53,40 @@ TEST(Classification, TakesOneProbabilityForTwoClasses) {
   EXPECT_NEAR(result->worst[2].probability, 0.9, 1e-6);
 }
 
+TEST(Classification, CountsEachOfSeveralLabels) {
+  const Predictions several{
+      .outputs = at::tensor({0.9F, 0.2F, 0.6F, 0.7F, 0.1F, 0.4F}).view({3, 2}),
+      .targets = at::tensor({1.0F, 0.0F, 0.0F, 1.0F, 0.0F, 1.0F}).view({3, 2}),
+      .losses = at::tensor({0.1F, 0.5F, 0.9F})};
+  const auto result = classification_of(several, {"red", "small"});
+  ASSERT_TRUE(result.has_value());
+  EXPECT_THAT(result->counts, ElementsAre());
+  ASSERT_EQ(result->label_counts.size(), 2U);
+  const auto counts = [&](size_t label) {
+    const LabelCounts& c = result->label_counts[label];
+    return std::vector{c.true_positives, c.false_positives, c.false_negatives, c.true_negatives};
+  };
+  EXPECT_THAT(counts(0), ElementsAre(1, 1, 0, 1));
+  EXPECT_THAT(counts(1), ElementsAre(1, 0, 1, 1));
+  ASSERT_EQ(result->worst.size(), 3U);
+  EXPECT_EQ(result->worst[0].index, 2);
+  EXPECT_EQ(result->worst[0].label, "small");
+  EXPECT_EQ(result->worst[0].predicted, "(none)");
+  EXPECT_THAT(result->worst[0].probabilities,
+              ElementsAre(::testing::DoubleNear(0.1, 1e-6), ::testing::DoubleNear(0.4, 1e-6)));
+  EXPECT_EQ(result->worst[1].predicted, "red, small");
+  EXPECT_EQ(result->worst[2].label, "red");
+}
+
+TEST(Classification, CountsOneLabelThatASampleHasOrLacks) {
+  const auto result = classification_of({.outputs = at::tensor({0.9F, 0.2F}).view({2, 1}),
+                                         .targets = at::tensor({1.0F, 1.0F}).view({2, 1})},
+                                        {"red"});
+  ASSERT_TRUE(result.has_value());
+  EXPECT_EQ(result->label_counts.at(0).false_negatives, 1);
+  EXPECT_TRUE(result->worst.empty()) << "without losses";
+}
+
 TEST(Classification, IsNoneOfOtherOutputs) {
   EXPECT_FALSE(classification_of(three(), {"only"}).has_value());
   EXPECT_FALSE(classification_of(three(), {"a", "b", "c"}).has_value());

@@ -151,8 +151,9 @@ TEST(Run, ReportsWhatItsTestConfused) {
   const TempDir folder;
   const RunReport report = run_recipe(tiny(folder));
   ASSERT_TRUE(report.classification.has_value());
-  const auto& [labels, counts, worst] = *report.classification;
+  const auto& [labels, counts, worst, label_counts] = *report.classification;
   EXPECT_EQ(labels.size(), 10U);
+  EXPECT_TRUE(label_counts.empty()) << "a sample has one label";
   int64_t right = 0, all = 0;
   for (size_t i = 0; i < 10; ++i) {
     right += counts[i][i];

@@ -126,12 +126,16 @@ TEST(RunFiles, ListEveryMember) {
     EXPECT_EQ(listed<SplitFigures>(), 2U);
   }
   {
-    [[maybe_unused]] const auto& [a, b, c, d, e, f, g] = WorstSample{};
-    EXPECT_EQ(listed<WorstSample>(), 7U);
+    [[maybe_unused]] const auto& [a, b, c, d, e, f, g, h] = WorstSample{};
+    EXPECT_EQ(listed<WorstSample>(), 8U);
   }
   {
-    [[maybe_unused]] const auto& [a, b, c] = Classification{};
-    EXPECT_EQ(listed<Classification>(), 3U);
+    [[maybe_unused]] const auto& [a, b, c, d] = LabelCounts{};
+    EXPECT_EQ(listed<LabelCounts>(), 4U);
+  }
+  {
+    [[maybe_unused]] const auto& [a, b, c, d] = Classification{};
+    EXPECT_EQ(listed<Classification>(), 4U);
   }
   {
     [[maybe_unused]] const auto& [a, b, c, d, e, f] = Machine{};
@@ -237,10 +241,10 @@ TEST(RunFiles, KeepNamesAndOrderOfTheirKeys) {
             "phase site blocks bytes youngest_steps oldest_steps ");
   EXPECT_EQ(keys(json["machine"]), "tare libtorch processor threads memory_bytes device ");
   EXPECT_EQ(keys(json["test"]), "loss metrics ");
-  EXPECT_EQ(keys(json["classification"]), "labels counts worst ");
+  EXPECT_EQ(keys(json["classification"]), "labels counts worst label_counts ");
   EXPECT_EQ(keys(json["worst_rows"][0]), "name target predicted loss ");
   EXPECT_EQ(keys(json["classification"]["worst"][0]),
-            "index label predicted probability loss name picture ");
+            "index label predicted probability loss name picture probabilities ");
   EXPECT_EQ(keys(json["export"]), "path bytes ");
   EXPECT_EQ(keys(json["tracker"]), "allocations ns_each share ");
 }

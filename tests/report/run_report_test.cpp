@@ -12,6 +12,7 @@
 #include "support/temp_dir.h"
 #include "tare/base/error.h"
 #include "tare/base/io.h"
+#include "tare/report/run_data.h"
 #include "tare/report/worst_rows.h"
 
 namespace tare::report {
@@ -139,6 +140,40 @@ TEST(RunReport, ShowsTheMachineAndWhatWasConfused) {
     EXPECT_THAT(html, HasSubstr(text));
 }
 
+TEST(RunReport, CountsEachLabelWhereASampleMayHaveSeveral) {
+  const TempDir folder;
+  write_run(folder.path());
+  add_to_run(
+      folder.path(),
+      R"x("classification":{"labels":["cat","<dog>"],"counts":[],"worst":[{"index":17,)x"
+      R"x("label":"cat, <dog>","predicted":"(none)","probability":null,"loss":1.5,)x"
+      R"("probabilities":[0.25,0.375]}],"label_counts":[)"
+      R"({"true_positives":3,"false_positives":1,"false_negatives":2,"true_negatives":4},)"
+      R"({"true_positives":0,"false_positives":0,"false_negatives":0,"true_negatives":10}]},)");
+  const std::string html = html_report(folder.path());
+  EXPECT_TRUE(is_well_formed(html));
+  for (const char* text : {"so there is no confusion matrix",
+                           "<td>3</td><td>1</td><td>2</td><td>4</td><td>75%</td>"
+                           "<td>60%</td>",
+                           "<td>10</td><td>-</td><td>-</td>",
+                           "<th scope=\"row\">17</th><td>cat, "
+                           "&lt;dog&gt;</td><td>(none)</td><td>&lt;dog&gt; 37.5%, cat "
+                           "25%</td><td>1.5</td>"})
+    EXPECT_THAT(html, HasSubstr(text));
+  const auto table = [&](const std::string& name) -> std::string {
+    for (const DataFile& file : run_tables(folder.path()))
+      if (file.name == name) return file.text;
+    return "absent";
+  };
+  EXPECT_EQ(table("predictions.csv"), "absent");
+  EXPECT_EQ(table("labels.csv"),
+            "label,true_positives,false_positives,false_negatives,true_negatives\n"
+            "cat,3,1,2,4\n<dog>,0,0,0,10\n");
+  EXPECT_EQ(table("worst_samples.csv"),
+            "index,name,label,predicted,probability,loss,cat,<dog>\n"
+            "17,,\"cat, <dog>\",(none),,1.5,0.25,0.375\n");
+}
+
 TEST(RunReport, ShowsTheRowsThatArePredictedWorst) {
   const TempDir folder;
   write_run(folder.path());
@@ -237,6 +272,8 @@ TEST(RunReport, RefusesADamagedClassification) {
                            R"({"labels":["a"],"counts":[[1,2]],"worst":[]})",
                            R"({"labels":[1],"counts":[[1]],"worst":[]})",
                            R"({"labels":["a"],"counts":[["x"]],"worst":[]})",
+                           R"({"labels":["a"],"counts":[],"worst":[],"label_counts":[]})",
+                           R"({"labels":["a"],"counts":[],"worst":[],"label_counts":[{}]})",
                            R"({"labels":["a"],"counts":[[1]],"worst":[{}]})", "3"}) {
     const TempDir folder;
     write_run(folder.path());

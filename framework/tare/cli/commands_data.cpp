@@ -119,7 +119,7 @@ std::string extension_of(const std::string& file) {
 std::string data_set_of(const std::string& file) {
   const std::string extension = extension_of(file);
   if (extension == ".npy") return "npy";
-  return extension == ".jsonl" || extension == ".ndjson" ? "jsonl" : "csv";
+  return extension == ".jsonl" || extension == ".ndjson" || extension == ".json" ? "jsonl" : "csv";
 }
 
 /// Returns options of the data set of a file from `key=value`, as they stand below `data` in a

@@ -11,9 +11,7 @@ namespace tare::cli {
 
 int inspect_command(const Arguments& arguments) {
   std::filesystem::path path = arguments.positional().front();
-  std::error_code error;
-  if (std::filesystem::is_directory(path, error) && !checkpoint::exists(path))
-    path = bundle_at(path);
+  if (!checkpoint::exists(path)) path = bundle_at(path);
   const Description found =
       arguments.has("json") ? inspect_json(path) : inspect(path, width_for(std::cout));
   std::cout << found.text;

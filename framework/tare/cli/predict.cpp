@@ -113,13 +113,23 @@ class Printer {
     size_t number = 0;  // of the output, from 1; 0: the model has one
   };
 
+  /// Holds the numbers of one output, and their names where they are known.
+  struct Values {
+    at::Tensor numbers{};
+    std::vector<std::string> names{};
+  };
+
   void add(const Place& place, const Predictor& predictor, const at::Tensor& prediction) {
-    if (!predictor.has_classes(prediction)) return show(place, prediction);
+    if (!predictor.has_classes(prediction)) {
+      std::vector<std::string> names = target_names(predictor.manifest());
+      const bool fits = place.number == 0 && std::cmp_equal(names.size(), prediction.numel());
+      return show(place, Values{prediction, fits ? names : std::vector<std::string>()});
+    }
     const int64_t all = has_several_labels(predictor.manifest()) ? prediction.size(1) : 1;
     show(place, predictor.classes(prediction, request_.top.value_or(all)));
   }
 
-  /// `predictions`: those of classes, or a tensor of values.
+  /// `predictions`: those of classes, or Values.
   template <class Predictions>
   void show(const Place& place, const Predictions& predictions) {
     if (request_.form == Form::json)
@@ -130,15 +140,17 @@ class Printer {
       print(place, predictions);
   }
 
-  // One table for all outputs: a row for each class, and one for each value, which has no label.
+  // One table for all outputs: a row for each class, and one for each value, whose label is the
+  // name of its target.
   void print_rows(const Place& place, const std::vector<Prediction>& predictions) {
     for (const auto& p : predictions)
       print_row(place, p.index, csv_text(p.label), text_of(static_cast<float>(p.probability)));
   }
-  void print_rows(const Place& place, const at::Tensor& prediction) {
-    const std::vector<float> values = values_of(prediction);
+  void print_rows(const Place& place, const Values& prediction) {
+    const std::vector<float> values = values_of(prediction.numbers);
     for (size_t i = 0; i < values.size(); ++i)
-      print_row(place, static_cast<int64_t>(i), "", text_of(values[i]));
+      print_row(place, static_cast<int64_t>(i),
+                prediction.names.empty() ? "" : csv_text(prediction.names[i]), text_of(values[i]));
   }
   void print_row(const Place& place, int64_t index, const std::string& label,
                  const std::string& value) {
@@ -176,10 +188,11 @@ class Printer {
   }
 
   // The shape stands in front of more than a list.
-  static void print(const Place& place, const at::Tensor& prediction) {
+  static void print(const Place& place, const Values& prediction) {
+    const at::Tensor& numbers = prediction.numbers;
     std::string line = text_of(place) + ":";
-    if (prediction.dim() > 2) line += " " + c10::str(prediction.sizes().slice(1));
-    for (const float value : values_of(prediction)) line += ' ' + text_of(value);
+    if (numbers.dim() > 2) line += " " + c10::str(numbers.sizes().slice(1));
+    for (const float value : values_of(numbers)) line += ' ' + text_of(value);
     std::puts(line.c_str());
   }
 
@@ -200,10 +213,11 @@ class Printer {
     return sample;
   }
 
-  static nlohmann::json to_json(const Place& place, const at::Tensor& prediction) {
+  static nlohmann::json to_json(const Place& place, const Values& prediction) {
     nlohmann::json sample = begin(place);
-    sample["shape"] = prediction.sizes().slice(1).vec();
-    sample["values"] = values_of(prediction);
+    sample["shape"] = prediction.numbers.sizes().slice(1).vec();
+    if (!prediction.names.empty()) sample["targets"] = prediction.names;
+    sample["values"] = values_of(prediction.numbers);
     return sample;
   }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tare/base/error.h"
@@ -18,10 +19,10 @@ constexpr int64_t kAny = -1;
 /// Brings one array to what the model takes.
 class ArrayReader {
  public:
-  ArrayReader(const std::filesystem::path& path, const BundleManifest& manifest)
+  ArrayReader(const std::filesystem::path& path, at::Tensor array, const BundleManifest& manifest)
       : path_(path),
         manifest_(manifest),
-        array_(read_npy(path)),
+        array_(std::move(array)),
         shape_(manifest.sample_shape),
         is_image_(sample_kind(manifest) == SampleKind::image),
         is_transformed_(shape_.size() == 3 && bundle_dtype(manifest.input) == c10::kFloat) {
@@ -122,7 +123,7 @@ class ArrayReader {
     }
   }
 
-  const std::filesystem::path& path_;
+  const std::filesystem::path path_;
   const BundleManifest& manifest_;
   at::Tensor array_;
   std::vector<int64_t> shape_;  // of a sample; kAny: of any size; empty: unknown
@@ -137,7 +138,12 @@ ArraySamples read_array(const std::filesystem::path& path, const BundleManifest&
                                      printable(path.string()) +
                                      "' is an array without the names of columns: give a CSV file "
                                      "or JSON lines");
-  return ArrayReader(path, manifest).read();
+  return ArrayReader(path, read_npy(path), manifest).read();
+}
+
+ArraySamples array_from(std::string_view bytes, const std::string& name,
+                        const BundleManifest& manifest) {
+  return ArrayReader(name, decode_npy(bytes, name), manifest).read();
 }
 
 void check_finite(const at::Tensor& sample, const std::filesystem::path& path, int64_t number) {

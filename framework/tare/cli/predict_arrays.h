@@ -5,6 +5,8 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <string>
+#include <string_view>
 
 #include "tare/inference/bundle.h"
 
@@ -25,6 +27,10 @@ struct ArraySamples {
 /// take, and a file that read_npy() refuses; ConfigError for a model that was trained on the rows
 /// of a table.
 [[nodiscard]] ArraySamples read_array(const std::filesystem::path& path,
+                                      const BundleManifest& manifest);
+
+/// Does what read_array() does with the bytes of a .npy file; `name` is for messages.
+[[nodiscard]] ArraySamples array_from(std::string_view bytes, const std::string& name,
                                       const BundleManifest& manifest);
 
 /// Throws FormatError for a sample, number `number` from 1, with NaN or an infinite number.

@@ -20,9 +20,9 @@
 #include "tare/checkpoint/safetensors.h"
 #include "tare/cli/predict_arrays.h"
 #include "tare/data/class_folders.h"
-#include "tare/data/picture_kind.h"
 #include "tare/inference/rows.h"
 #include "tare/transform/image.h"
+#include "tare/transform/image_limits.h"
 #include "tare/transform/picture.h"
 #include "tare/transform/row_coding.h"
 #include "tare/transform/table_text.h"
@@ -38,13 +38,30 @@ constexpr size_t kMostNames = 20;  // of columns in a message
 constexpr const char* kInput = "input";
 constexpr int64_t kMaxRowsBytes = int64_t{1} << 30;
 
+constexpr std::string_view kArrayMagic("\x93NUMPY", 6);
+constexpr std::string_view kArchiveMagic("PK\x03\x04", 4);
+
 constexpr std::array<std::string_view, 1> kTextExtensions{".txt"};
+constexpr std::array<std::string_view, 2> kTextOrArrayExtensions{".txt", ".npy"};
 constexpr std::array<std::string_view, 1> kTensorExtensions{".safetensors"};
 constexpr std::array<std::string_view, 1> kArrayExtensions{".npy"};
-constexpr FileKind kPictures = picture_files("predict");
+constexpr std::array<std::string_view, 1> kArchiveExtensions{".npz"};
+constexpr std::array<std::string_view, 5> kListExtensions{".csv", ".tsv", ".jsonl", ".ndjson",
+                                                          ".json"};
+constexpr auto kPictureOrArrayExtensions = [] {
+  std::array<std::string_view, kImageExtensions.size() + 1> all{};
+  std::ranges::copy(kImageExtensions, all.begin());
+  all.back() = kArrayExtensions.front();
+  return all;
+}();
+constexpr FileKind kPicturesOrArrays{"predict", kPictureOrArrayExtensions,
+                                     "PNG, JPEG, WebP or .npy", "samples"};
 constexpr FileKind kTexts{"predict", kTextExtensions, "text", "texts"};
+constexpr FileKind kTextsOrArrays{"predict", kTextOrArrayExtensions, "text or .npy", "samples"};
 constexpr FileKind kTensors{"predict", kTensorExtensions, "safetensors", "samples"};
-constexpr FileKind kArrays{"predict", kArrayExtensions, "npy", "samples"};
+constexpr FileKind kArrays{"predict", kArrayExtensions, ".npy", "samples"};
+constexpr FileKind kArchives{"predict", kArchiveExtensions, ".npz", "arrays"};
+constexpr FileKind kLists{"predict", kListExtensions, "CSV or JSON", "paths"};
 
 /// Whether a second picture follows the first. Only a thumbnail inside a JPEG begins without the
 /// end of another one in front of it.
@@ -103,20 +120,15 @@ class Samples {
   explicit Samples(const PredictInputs& inputs) : inputs_(inputs) {}
 
   void read(const std::string& input) const {
-    const bool pictures = inputs_.predictor.sample_kind() == SampleKind::image && !inputs_.text;
     guarded({input}, [&] {
       if (input != "-" && is_named(input, kTensors))
         tensors(input);
       else if (!fits_one_tensor())
         refuse_several();
-      else if (input != "-" && is_named(input, kArrays))
-        array(input);
       else if (input == "-")
-        pictures ? piped_pictures() : is_table() ? table("-") : rows_of(std::cin, "-");
-      else if (pictures)
-        fs::is_directory(input) ? folder(input) : picture(input);
+        piped();
       else
-        rows(input);
+        fs::is_directory(input) ? folder(input) : file(input);
     });
   }
 
@@ -189,12 +201,39 @@ class Samples {
       });
   }
 
+  [[nodiscard]] bool takes_pictures() const {
+    return inputs_.predictor.sample_kind() == SampleKind::image && !inputs_.text;
+  }
+
+  void file(const std::string& path) const {
+    if (takes_pictures() && is_named(path, kLists)) return list(path);
+    sample_file(path);
+  }
+
+  /// Predicts a file that is neither a folder nor a list of other files.
+  void sample_file(const std::string& path) const {
+    if (is_named(path, kArchives)) refuse_archive(path);
+    if (is_named(path, kArrays)) return array(path);
+    takes_pictures() ? picture(path) : rows(path);
+  }
+
   void array(const std::string& path) const {
     if (inputs_.text)
       throw ConfigError("predict", "--text is for lines of text, and '" + printable(path) +
                                        "' is an array: omit it");
-    const ArraySamples all = read_array(path, manifest());
-    if (all.samples.numel() == 0) refuse_empty(path);
+    array(path, read_array(path, manifest()));
+  }
+
+  /// Predicts an array whose bytes were on standard input.
+  void array_in(std::string_view bytes) const {
+    if (inputs_.text)
+      throw ConfigError("predict",
+                        "--text is for lines of text, and standard input is an array: omit it");
+    array("-", array_from(bytes, "-", manifest()));
+  }
+
+  void array(const std::string& path, const ArraySamples& all) const {
+    if (all.samples.numel() == 0) refuse_empty(path, "the array has no element");
     for (int64_t i = 0; i < all.samples.size(0); ++i) {
       const SamplePlace place{path, all.is_one ? 0 : i + 1};
       guarded(place, [&] {
@@ -226,23 +265,71 @@ class Samples {
     inputs_.on_prediction({path}, {inputs_.predictor.predict_picture(read_image(path, channels))});
   }
 
+  /// Predicts the files of a folder and of those below it, each as if it were given alone; a text
+  /// file is one sample, as in a data set of text files.
   void folder(const fs::path& path) const {
-    for (const auto& file : list_files_below(path, kPictures))
-      guarded({file.string()}, [&] { picture(file.string()); });
+    const bool tokens = inputs_.predictor.sample_kind() == SampleKind::tokens;
+    if (!takes_pictures() && !tokens && (is_table() || !holds_files(path, kArrays)))
+      throw ConfigError("predict", "'" + printable(path.string()) +
+                                       "' is a folder, but the model takes no pictures: give a "
+                                       "file with one sample a line" +
+                                       (is_table() ? "" : ", or a folder of .npy files"));
+    const FileKind& kind = takes_pictures() ? kPicturesOrArrays
+                           : !tokens        ? kArrays
+                           : inputs_.text   ? kTexts
+                                            : kTextsOrArrays;
+    for (const auto& file : list_files_below(path, kind))
+      guarded({file.string()},
+              [&] { is_named(file, kTexts) ? text_file(file) : sample_file(file.string()); });
   }
 
-  // A file is one sample, as in a data set of text files.
-  void folder_of_texts(const fs::path& path) const {
-    for (const auto& file : list_files_below(path, kTexts))
-      guarded({file.string()}, [&] {
-        const std::string text = io::read_text(file, kMaxRowsBytes);
-        predict({file.string()}, parse_text(text, manifest(), {file.string()}));
+  void text_file(const fs::path& file) const {
+    const std::string text = io::read_text(file, kMaxRowsBytes);
+    if (text.empty()) refuse_empty(file.string(), "the file is empty");
+    predict({file.string()}, parse_text(text, manifest(), {file.string()}));
+  }
+
+  /// Predicts the pictures that a table names, as those of the data set image_list.
+  void list(const std::string& path) const {
+    const TableText all = table_of(path, {});
+    const auto column = std::ranges::find(all.names(), "path");
+    if (column == all.names().end())
+      throw FormatError("predict", path, "head",
+                        "has no column `path`: the model takes pictures, and a list of them has "
+                        "their paths there, relative to the folder of the list; there are " +
+                            printable(listed(all.names(), kMostNames), 1000));
+    const auto place = static_cast<size_t>(column - all.names().begin());
+    for (int64_t row = 0; row < all.rows(); ++row) {
+      const std::string name(all.field(row, place));
+      const fs::path picture = fs::path(path).parent_path() / name;
+      const auto refuse = [&](const std::string& problem) {
+        throw FormatError("predict", path, "line " + std::to_string(all.line(row)), problem);
+      };
+      guarded({name.empty() ? path : picture.string(), name.empty() ? all.line(row) : 0}, [&] {
+        if (name.empty()) refuse("has no path");
+        std::error_code ignored;  // what cannot be looked at is reported as missing
+        if (!fs::is_regular_file(picture, ignored))
+          refuse("names " + printable(picture.string(), 1000) +
+                 ", which is not there; paths are relative to the folder of the list");
+        sample_file(picture.string());
       });
+    }
   }
 
-  // Standard input is one picture, or a list of paths: one a line, or with a zero byte behind each.
+  void piped() const {
+    if (takes_pictures()) return piped_pictures();
+    if (is_table()) return table("-");
+    if (std::cin.peek() != static_cast<unsigned char>(kArrayMagic.front()))
+      return rows_of(std::cin, "-");
+    std::ostringstream bytes;
+    bytes << std::cin.rdbuf();
+    array_in(bytes.view());
+  }
+
+  // Standard input is one picture, an array, or a list of paths: one a line, or with a zero byte
+  // behind each.
   void piped_pictures() const {
-    const std::string text = io::read_text(kStandardInput, kMaxImageFileBytes);
+    const std::string text = io::read_text(kStandardInput, kMaxRowsBytes);
     const std::string_view format = format_of(std::as_bytes(std::span(text)));
     if (!format.empty()) {
       if (holds_several(text, format))
@@ -253,10 +340,12 @@ class Samples {
       inputs_.on_prediction({"-"}, {inputs_.predictor.predict_picture(pixels)});
       return;
     }
+    if (text.starts_with(kArrayMagic)) return array_in(text);
+    if (text.starts_with(kArchiveMagic)) refuse_archive("-");
     const std::vector<std::string> paths = paths_in(text);
-    if (paths.empty()) refuse_empty("-");
+    if (paths.empty()) refuse_empty("-", "give a picture, or a list of paths");
     for (const auto& path : paths)
-      guarded({path}, [&] { fs::is_directory(path) ? folder(path) : picture(path); });
+      guarded({path}, [&] { fs::is_directory(path) ? folder(path) : sample_file(path); });
   }
 
   static std::vector<std::string> paths_in(const std::string& text) {
@@ -270,18 +359,22 @@ class Samples {
     return paths;
   }
 
-  [[noreturn]] static void refuse_empty(const std::string& path) {
-    throw ConfigError("predict", (path == "-" ? "standard input" : "'" + printable(path) + "'") +
-                                     " holds no sample");
+  static std::string name_of(const std::string& path) {
+    return path == "-" ? "standard input" : "'" + printable(path, 1000) + "'";
+  }
+  [[noreturn]] static void refuse_empty(const std::string& path, const std::string& more) {
+    throw ConfigError("predict", name_of(path) + " holds no sample: " + more);
+  }
+  [[noreturn]] void refuse_archive(const std::string& path) const {
+    throw ConfigError(
+        "predict", name_of(path) + " is an archive, such as a .npz file of several arrays: " +
+                       (is_table() ? "the model takes rows of a table; give a CSV file or JSON "
+                                     "lines"
+                                   : "save the array of the samples alone, by numpy.save('x.npy', "
+                                     "numpy.load('x.npz')['NAME']), and give x.npy"));
   }
 
   void rows(const std::string& path) const {
-    if (fs::is_directory(path) && inputs_.predictor.sample_kind() == SampleKind::tokens)
-      return folder_of_texts(path);
-    if (fs::is_directory(path))
-      throw ConfigError("predict", "'" + printable(path) +
-                                       "' is a folder, but the model takes no pictures: give a "
-                                       "file with one sample a line");
     if (is_table()) return table(path);
     std::istringstream lines(io::read_text(path, kMaxRowsBytes));
     rows_of(lines, path);
@@ -289,14 +382,20 @@ class Samples {
 
   [[nodiscard]] bool is_table() const { return manifest().rows && !inputs_.text; }
 
-  void table(const std::string& path) const {
-    const RowCoding& coding = *manifest().rows;
+  /// Reads a table, whose lines that cannot be read fail alone.
+  [[nodiscard]] TableText table_of(const std::string& path, const TableFormat& format) const {
     TableFindings findings;
-    const TableText all = read_table(path, coding.format(), &findings);
+    TableText all = read_table(path, format, &findings);
     for (const TableFinding& finding : findings.list)
       guarded({path, finding.line}, [&] {
         throw FormatError("predict", path, "line " + std::to_string(finding.line), finding.problem);
       });
+    return all;
+  }
+
+  void table(const std::string& path) const {
+    const RowCoding& coding = *manifest().rows;
+    const TableText all = table_of(path, coding.format());
     const RowEncoder rows(coding, all);
     if (!rows.unused().empty())
       log::warning_once(printable(path) + ": the model does not take " +
@@ -316,12 +415,19 @@ class Samples {
     for (std::string line; std::getline(lines, line); ++place.number) {
       if (line.ends_with('\r')) line.pop_back();
       if (line.empty()) continue;
+      if (place.number == 1 && line.starts_with(kArchiveMagic)) refuse_archive(path);
       const bool names_columns = place.number == 1 && !inputs_.text && is_header(line) &&
                                  inputs_.predictor.sample_kind() != SampleKind::tokens;
       if (!names_columns) guarded({place.path, place.number}, [&] { row(line, place); });
       any |= !names_columns;
     }
-    if (!any) refuse_empty(path);
+    if (!any)
+      refuse_empty(path, inputs_.text
+                             ? "write a text on each line"
+                             : "write the numbers of a sample on each line" +
+                                   std::string(inputs_.predictor.sample_kind() == SampleKind::tokens
+                                                   ? ", or texts for --text"
+                                                   : ""));
   }
 
   void row(const std::string& line, const LinePlace& place) const {

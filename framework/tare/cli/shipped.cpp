@@ -72,6 +72,12 @@ fs::path recipe_path(const std::string& word) {
                                              " --resume` continues an unfinished run of it"
                                        : ""));
   }
+  if (fs::path(word).extension() == ".tare" && fs::exists(word)) {
+    const std::string bundle = printable(word);
+    throw ConfigError("tare", "'" + bundle + "' is a bundle, not a recipe: `tare predict " +
+                                  bundle + " INPUT` predicts with it, and `model.weights=" +
+                                  bundle + "` starts the training of a recipe from its weights");
+  }
   if (fs::exists(word)) return word;
   std::vector<std::string> names;
   for (const auto& recipe : shipped_recipes()) {

@@ -7,8 +7,10 @@
 #include <array>
 #include <charconv>
 #include <cstring>
+#include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "tare/base/bytes.h"
@@ -35,11 +37,19 @@ constexpr std::array kTypes = {
     NpyType{"<f2", c10::kHalf, "float16"},  NpyType{"<f4", c10::kFloat, "float32"},
     NpyType{"<f8", c10::kDouble, "float64"}};
 
+/// Is where the bytes of a .npy file come from.
+struct NpySource {
+  std::string name{};  ///< for messages
+  int64_t bytes = 0;   ///< of all
+  /// Reads the next bytes, at most `size`, and returns their number.
+  std::function<size_t(void* data, size_t size)> read{};
+};
+
 /// Reads a file step by step.
 class NpyReader {
  public:
-  NpyReader(const std::filesystem::path& path, int64_t limit_bytes)
-      : file_(path, io::Mode::read), limit_(limit_bytes) {}
+  NpyReader(NpySource source, int64_t limit_bytes)
+      : source_(std::move(source)), limit_(limit_bytes) {}
 
   at::Tensor read() {
     const std::string head = read_head();
@@ -50,7 +60,7 @@ class NpyReader {
     int64_t bytes = static_cast<int64_t>(c10::elementSize(type));
     for (const int64_t size : shape)
       if (__builtin_mul_overflow(bytes, size, &bytes)) fail("shape", "is too large");
-    const int64_t rest = file_.size() - static_cast<int64_t>(read_);
+    const int64_t rest = source_.bytes - static_cast<int64_t>(read_);
     if (rest != bytes)
       fail("data",
            "has " + format_count(rest) + " bytes, and dtype and shape need " + format_count(bytes));
@@ -62,11 +72,11 @@ class NpyReader {
 
  private:
   [[noreturn]] void fail(const char* part, const std::string& problem) const {
-    throw FormatError(kWhere, file_.path().string(), part, problem);
+    throw FormatError(kWhere, source_.name, part, problem);
   }
 
   void take(void* data, size_t size) {
-    if (file_.read(data, size) != size) fail("data", "ends too early");
+    if (source_.read(data, size) != size) fail("data", "ends too early");
     read_ += size;
   }
 
@@ -120,7 +130,7 @@ class NpyReader {
     return shape;
   }
 
-  io::File file_;
+  NpySource source_;
   int64_t limit_;
   size_t read_ = 0;
 };
@@ -128,7 +138,23 @@ class NpyReader {
 }  // namespace
 
 at::Tensor read_npy(const std::filesystem::path& path, int64_t limit_bytes) {
-  return NpyReader(path, limit_bytes).read();
+  io::File file(path, io::Mode::read);
+  return NpyReader({.name = path.string(),
+                    .bytes = file.size(),
+                    .read = [&](void* data, size_t size) { return file.read(data, size); }},
+                   limit_bytes)
+      .read();
+}
+
+at::Tensor decode_npy(std::string_view bytes, const std::string& name) {
+  const auto read = [rest = bytes](void* data, size_t size) mutable {
+    const size_t taken = std::min(size, rest.size());
+    std::memcpy(data, rest.data(), taken);
+    rest.remove_prefix(taken);
+    return taken;
+  };
+  const auto size = static_cast<int64_t>(bytes.size());
+  return NpyReader({.name = name, .bytes = size, .read = read}, size).read();
 }
 
 std::string numpy_dtype(const at::Tensor& array) {

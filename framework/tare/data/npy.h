@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <string_view>
 
 namespace tare {
 
@@ -15,6 +16,8 @@ namespace tare {
 /// damaged head, and a file whose size is not that of its array.
 [[nodiscard]] at::Tensor read_npy(const std::filesystem::path& path,
                                   int64_t limit_bytes = int64_t{16} << 30);
+/// Reads the bytes of such a file; `name` is for messages. Throws as read_npy().
+[[nodiscard]] at::Tensor decode_npy(std::string_view bytes, const std::string& name);
 /// Returns the name that NumPy has for the dtype of an array that read_npy() has read: "float32".
 [[nodiscard]] std::string numpy_dtype(const at::Tensor& array);
 

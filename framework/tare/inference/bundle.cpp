@@ -94,6 +94,9 @@ Problem find_problem(const BundleManifest& m) {
   if (m.labels.size() > kMaxLabels || std::ranges::any_of(m.labels, too_long)) {
     return {"labels", "must be at most 1,000,000 of at most 4,096 bytes"};
   }
+  if (m.targets.size() > kMaxLabels || std::ranges::any_of(m.targets, too_long)) {
+    return {"targets", "must be at most 1,000,000 of at most 4,096 bytes"};
+  }
   if (m.text_length < 0) {
     return {"text_length", "must be >= 0"};
   }
@@ -130,6 +133,7 @@ json to_json(const BundleManifest& m, const checkpoint::Digest& digest) {
 void add_later_fields(json& manifest, const BundleManifest& m) {
   if (!m.input_name.empty()) manifest["input_name"] = m.input_name;
   if (!m.any_size.empty()) manifest["any_size"] = m.any_size;
+  if (!m.targets.empty()) manifest["targets"] = m.targets;
   if (m.antialias && sample_kind(m) == SampleKind::image) manifest["antialias"] = true;
   const bool cuts = m.text_length > 0 || m.rows;
   if (m.weights == kFp8 || !m.more_inputs.empty() || cuts) manifest["weights"] = m.weights;
@@ -241,13 +245,10 @@ class Reader {
     if (json_.contains("input")) return text("input");
     return takes_tokens(spec) ? "int64" : "float32";
   }
-  [[nodiscard]] std::vector<std::string> labels() const {
-    std::vector<std::string> result;
-    for (const json& label : list("labels")) {
-      if (!label.is_string()) fail("labels", "has one that is not a text");
-      result.push_back(label.get<std::string>());
-    }
-    return result;
+  [[nodiscard]] std::vector<std::string> labels() const { return texts("labels"); }
+  // Bundles of earlier versions have no such list.
+  [[nodiscard]] std::vector<std::string> targets() const {
+    return json_.contains("targets") ? texts("targets") : std::vector<std::string>();
   }
   [[nodiscard]] std::vector<BundleMetric> metrics() const {
     std::vector<BundleMetric> result;
@@ -295,6 +296,14 @@ class Reader {
   }
 
  private:
+  [[nodiscard]] std::vector<std::string> texts(const char* name) const {
+    std::vector<std::string> result;
+    for (const json& text : list(name)) {
+      if (!text.is_string()) fail(name, "has one that is not a text");
+      result.push_back(text.get<std::string>());
+    }
+    return result;
+  }
   [[nodiscard]] std::vector<int64_t> whole_numbers(const char* name, const json& from) const {
     std::vector<int64_t> numbers;
     for (const json& number : field(name, json::value_t::array, from)) {
@@ -333,6 +342,7 @@ BundleManifest read_manifest(const json& manifest, const std::filesystem::path& 
       .text_length =
           version >= kVersionTexts ? static_cast<int64_t>(reader.number("text_length")) : 0,
       .rows = version >= kVersionRows ? std::optional(reader.rows()) : std::nullopt,
+      .targets = reader.targets(),
       .transforms = std::move(transforms),
       .unknown_transforms = std::move(unknown),
       .antialias = reader.antialias(),
@@ -482,6 +492,14 @@ std::optional<int64_t> class_count(const BundleManifest& manifest) {
 
 bool gives_classes(const BundleManifest& manifest) {
   return manifest.activation != "none" || !manifest.labels.empty();
+}
+
+std::vector<std::string> target_names(const BundleManifest& manifest) {
+  if (gives_classes(manifest)) return {};
+  if (!manifest.rows) return manifest.targets;
+  if (!manifest.rows->targets.empty()) return manifest.rows->targets;
+  return manifest.rows->target.empty() ? std::vector<std::string>()
+                                       : std::vector{manifest.rows->target};
 }
 
 Model make_model(const Bundle& bundle) {

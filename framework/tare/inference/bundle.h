@@ -60,6 +60,9 @@ struct BundleManifest {
   /// Says how the rows of a table become samples, see RowEncoder; unset: samples are no rows of a
   /// table.
   std::optional<RowCoding> rows{};
+  /// The names of the numbers that the model predicts, where `rows` does not have them; at most
+  /// 1,000,000 of 4 KiB each; empty: unknown.
+  std::vector<std::string> targets{};
   /// Steps for every input that is an image [channels, height, width]. Random ones are skipped when
   /// writing.
   Transforms transforms{};
@@ -101,6 +104,10 @@ enum class SampleKind {
 /// Whether the model's output is scores of classes, and not values as those of a regression: an
 /// activation makes probabilities of it, or its classes have labels.
 [[nodiscard]] bool gives_classes(const BundleManifest& manifest);
+
+/// Returns the names of the numbers that the model predicts, in the order of its output: the
+/// targets of the training; empty: unknown, or its output is scores of classes.
+[[nodiscard]] std::vector<std::string> target_names(const BundleManifest& manifest);
 
 /// Writes a bundle atomically and flushes it: on any error the old file stays. The tensors may be
 /// on any device; float8 ones come with their scales (state_for()). Waits for the device. Throws

@@ -61,6 +61,11 @@ std::string run_again_text(const fs::path& folder) {
 
 fs::path bundle_at(const fs::path& path) {
   std::error_code error;
+  const fs::path extension = path.extension();
+  if ((extension == ".yaml" || extension == ".yml") && fs::is_regular_file(path, error))
+    throw ConfigError(kWhere, "'" + shown(path) + "' is a recipe and no bundle: `tare run " +
+                                  shown(path) +
+                                  " export=NAME.tare` trains its model and writes the bundle");
   if (!fs::is_directory(path, error)) return path;
   const auto bundles = entries(path, [](const fs::path& entry) {
     return entry.extension() == ".tare" && !fs::is_directory(entry);

@@ -1,4 +1,4 @@
-// Folders that are named where a bundle is expected.
+// Folders and recipes that are named where a bundle is expected.
 #pragma once
 
 #include <filesystem>
@@ -7,8 +7,8 @@
 namespace tare {
 
 /// Returns `path`, or if it is a folder, such as a run's, the only .tare file in it. Throws
-/// ConfigError for a folder with none, saying what it is and what makes a bundle, or with several;
-/// IoError for one that cannot be read.
+/// ConfigError for a folder with none and for a recipe, saying what it is and what makes a bundle,
+/// and for a folder with several; IoError for one that cannot be read.
 [[nodiscard]] std::filesystem::path bundle_at(const std::filesystem::path& path);
 
 /// Describes a folder that is neither a run's nor a checkpoint, as the rest of a message that

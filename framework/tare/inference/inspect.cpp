@@ -192,6 +192,7 @@ void add_manifest(Page& out, const BundleManifest& m) {
     else
       add_line(out, "targets", listed(m.rows->targets));
   }
+  if (!m.targets.empty()) add_line(out, "targets", listed(m.targets));
   if (m.weights == "fp8") add_line(out, "weights", "fp8: float8_e4m3fn, a float32 scale a row");
   if (!m.transforms.steps().empty())
     add_lines(out, "transforms", config::to_yaml(config::to_node(m.transforms)));

@@ -80,6 +80,7 @@ void add_manifest(json& out, const BundleManifest& m) {
   out["outputs"] = outputs ? json(*outputs) : json();
   out["classes"] = has_one_score(m) ? json(2) : gives_classes(m) ? out["outputs"] : json();
   out["labels"] = m.labels;
+  out["targets"] = target_names(m);
   out["transforms"] = to_json(config::to_node(m.transforms));
   out["unknown_transforms"] = m.unknown_transforms;
   out["activation"] = m.activation;

@@ -213,8 +213,10 @@ void Learner::export_to(const std::filesystem::path& path, const ExportOptions& 
   LearnerState& p = idle("learner.export_to");
   {
     const Phase phase(PhaseKind::save);
-    write_bundle(path, p.manifest(options.labels, "learner.export_to"),
-                 state_for(p.model, options.weights));
+    BundleManifest manifest = p.manifest(options.labels, "learner.export_to");
+    if (!options.targets.empty() && manifest.labels.empty() && !manifest.rows)
+      manifest.targets = options.targets;
+    write_bundle(path, manifest, state_for(p.model, options.weights));
   }
   if (options.destroy) destroy();
 }

@@ -157,6 +157,8 @@ BundleExport from_checkpoint(const RecipeOptions& recipe, const fs::path& path, 
   const OpenData& trained_on = open_data(recipe, phase, data);
   const auto& described = trained_on.facts.bundle;
   if (described) describe(manifest, *described, kExport);
+  if (manifest.labels.empty() && !manifest.rows)
+    manifest.targets = data_of(recipe, recipe.phases[phase]).targets;
   return write(path, to, manifest,
                tensors_of(loaded, model, weights.value_or(recipe.export_weights), path),
                name_of(recipe, phase));

@@ -421,7 +421,7 @@ class Runner {
         io::write_atomically(folder_ / report::kWorstRowsFile, report::csv_of(report_.worst_rows));
       return both.figures;
     }
-    if (labels.size() < 2 || labels.size() > kMostClasses) return learner.validate(split, first);
+    if (labels.empty() || labels.size() > kMostClasses) return learner.validate(split, first);
     EvaluatedPredictions both =
         learner.evaluate(split, {.losses = has_losses, .first_micro_batch = first});
     report_.classification = classification_of(both.predictions, labels);
@@ -436,7 +436,8 @@ class Runner {
     if (export_name(recipe_).empty()) return;
     const auto path = folder_ / export_name(recipe_);
     try {
-      learner.export_to(path, {.weights = recipe_.export_weights});
+      learner.export_to(path, {.targets = data_of(recipe_, recipe_.phases.back()).targets,
+                               .weights = recipe_.export_weights});
     } catch (const IoError&) {  // the checkpoints stay for another attempt, the figures too
       report_.reason = StopReason::interrupted;
       write_report();

@@ -135,6 +135,7 @@ std::string memory_of(const RunFiles& run) {
 std::string predictions_of(const RunFiles& run) {
   if (!run.figures || !run.figures->classification) return {};
   const Classification& all = *run.figures->classification;
+  if (all.counts.empty()) return {};
   std::string text = "label,predicted,samples\n";
   for (size_t label = 0; label < all.counts.size(); ++label)
     for (size_t predicted = 0; predicted < all.counts[label].size(); ++predicted)
@@ -143,14 +144,36 @@ std::string predictions_of(const RunFiles& run) {
   return text;
 }
 
+std::string label_counts_of(const RunFiles& run) {
+  if (!run.figures || !run.figures->classification) return {};
+  const Classification& all = *run.figures->classification;
+  if (all.label_counts.empty()) return {};
+  std::string text = "label,true_positives,false_positives,false_negatives,true_negatives\n";
+  for (size_t label = 0; label < all.labels.size(); ++label) {
+    const LabelCounts& counts = all.label_counts[label];
+    text += csv_field(all.labels[label]) + ',' + std::to_string(counts.true_positives) + ',' +
+            std::to_string(counts.false_positives) + ',' + std::to_string(counts.false_negatives) +
+            ',' + std::to_string(counts.true_negatives) + '\n';
+  }
+  return text;
+}
+
 std::string worst_samples_of(const RunFiles& run) {
   if (!run.figures || !run.figures->classification || run.figures->classification->worst.empty())
     return {};
-  std::string text = "index,name,label,predicted,probability,loss\n";
-  for (const WorstSample& sample : run.figures->classification->worst)
+  const Classification& all = *run.figures->classification;
+  std::string text = "index,name,label,predicted,probability,loss";
+  if (!all.label_counts.empty())
+    for (const std::string& label : all.labels) text += ',' + csv_field(label);
+  text += '\n';
+  for (const WorstSample& sample : all.worst) {
     text += std::to_string(sample.index) + ',' + csv_field(sample.name) + ',' +
             csv_field(sample.label) + ',' + csv_field(sample.predicted) + ',' +
-            csv_number(sample.probability) + ',' + csv_number(sample.loss) + '\n';
+            csv_number(sample.probability) + ',' + csv_number(sample.loss);
+    if (!all.label_counts.empty())
+      for (const double probability : sample.probabilities) text += ',' + csv_number(probability);
+    text += '\n';
+  }
   return text;
 }
 
@@ -186,6 +209,7 @@ std::vector<DataFile> run_tables(const fs::path& folder, const fs::path& trace) 
       {"phases.csv", phases_of(run)},
       {"memory.csv", memory_of(run)},
       {"predictions.csv", predictions_of(run)},
+      {"labels.csv", label_counts_of(run)},
       {"worst_samples.csv", worst_samples_of(run)},
       {kWorstRowsFile, run.worst_rows.empty() ? "" : csv_of(run.worst_rows)}};
   std::erase_if(files, [](const DataFile& file) { return file.text.empty(); });

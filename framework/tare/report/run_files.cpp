@@ -23,14 +23,22 @@ void check(const Classification& classification, const std::string& file) {
     throw FormatError(kWhere, file, "classification." + key, problem);
   };
   const size_t size = classification.labels.size();
+  const bool several = !classification.label_counts.empty();
   const bool square = classification.counts.size() == size &&
                       std::ranges::all_of(classification.counts,
                                           [&](const auto& row) { return row.size() == size; });
-  if (!square) refuse("counts", "is not a list of one row and one column for each label");
+  if (!square && !(several && classification.counts.empty()))
+    refuse("counts", "is not a list of one row and one column for each label");
+  if (several && classification.label_counts.size() != size)
+    refuse("label_counts", "is not a list of one entry for each label");
   for (size_t i = 0; i < classification.worst.size(); ++i) {
     const std::string& picture = classification.worst[i].picture;
     if (!picture.empty() && !is_small_png(picture))
       refuse("worst[" + std::to_string(i) + "].picture", "is not a small PNG file in base64");
+    const size_t probabilities = classification.worst[i].probabilities.size();
+    if (probabilities > 0 && probabilities != size)
+      refuse("worst[" + std::to_string(i) + "].probabilities",
+             "is not a list of one number for each label");
   }
 }
 

@@ -199,11 +199,12 @@ void visit_fields(Visit& visit, SplitFigures& split) {
 /// Names a sample by its index in the split, with the loss of its own.
 struct WorstSample {
   int64_t index = 0;                 ///< in the split, from 0
-  std::string label{}, predicted{};  ///< names of classes
-  double probability = 0;            ///< of the predicted class
+  std::string label{}, predicted{};  ///< names of classes; of several labels, a list of them
+  double probability = 0;            ///< of the predicted class; NaN of several labels
   double loss = 0;                   ///< of this sample alone
   std::string name{};     ///< of its file below the data folder, see Dataset::sample_name()
   std::string picture{};  ///< a PNG file in base64; empty where the samples are no images
+  std::vector<double> probabilities{};  ///< of each label, where a sample may have several
 };
 template <class Visit>
 void visit_fields(Visit& visit, WorstSample& sample) {
@@ -214,19 +215,40 @@ void visit_fields(Visit& visit, WorstSample& sample) {
   visit("loss", sample.loss);
   visit("name", sample.name, Presence::where_set);
   visit("picture", sample.picture, Presence::where_set);
+  visit("probabilities", sample.probabilities, Presence::where_set);
+}
+
+/// Counts the samples that have or lack one label of several. A label is predicted where its
+/// probability is at least 0.5.
+struct LabelCounts {
+  int64_t true_positives = 0;   ///< have it, and it is predicted
+  int64_t false_positives = 0;  ///< lack it, and it is predicted
+  int64_t false_negatives = 0;  ///< have it, and it is not predicted
+  int64_t true_negatives = 0;   ///< lack it, and it is not predicted
+};
+template <class Visit>
+void visit_fields(Visit& visit, LabelCounts& counts) {
+  visit("true_positives", counts.true_positives);
+  visit("false_positives", counts.false_positives);
+  visit("false_negatives", counts.false_negatives);
+  visit("true_negatives", counts.true_negatives);
 }
 
 /// Holds a classifier's confusion matrix and worst samples over a whole split with labels.
 struct Classification {
-  std::vector<std::string> labels{};           ///< names of classes, by their index
-  std::vector<std::vector<int64_t>> counts{};  ///< samples, [label][predicted], a square
-  std::vector<WorstSample> worst{};            ///< highest loss first
+  std::vector<std::string> labels{};  ///< names of classes, by their index
+  /// Counts samples, [label][predicted], a square; empty where a sample may have several labels.
+  std::vector<std::vector<int64_t>> counts{};
+  std::vector<WorstSample> worst{};  ///< highest loss first
+  /// Holds the counts of each label where a sample may have several; else empty.
+  std::vector<LabelCounts> label_counts{};
 };
 template <class Visit>
 void visit_fields(Visit& visit, Classification& classification) {
   visit("labels", classification.labels);
   visit("counts", classification.counts);
   visit("worst", classification.worst);
+  visit("label_counts", classification.label_counts, Presence::where_set);
 }
 
 /// Describes the machine and the program with which a run was made.

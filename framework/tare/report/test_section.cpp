@@ -15,6 +15,7 @@ namespace {
 constexpr size_t kMostLabels = 30;  // of a table of all pairs
 constexpr size_t kPairs = 20;
 constexpr size_t kLabelBytes = 24;
+constexpr size_t kMostProbabilities = 8;  // of a sample
 
 /// Returns a cell, shaded by the share of its row; what is wrong has another colour.
 std::string cell(int64_t count, int64_t of, bool right) {
@@ -46,6 +47,31 @@ std::string matrix(const Classification& confusion) {
   return text + "</tbody></table></div>";
 }
 
+/// Returns a ratio as text; "-" where there is nothing to divide by.
+std::string share(int64_t part, int64_t rest) {
+  if (part + rest == 0) return "-";
+  return percent(static_cast<double>(part) / static_cast<double>(part + rest));
+}
+
+std::string label_counts(const Classification& confusion) {
+  std::vector<std::vector<std::string>> rows;
+  for (size_t i = 0; i < confusion.labels.size(); ++i) {
+    const LabelCounts& counts = confusion.label_counts[i];
+    rows.push_back({confusion.labels[i], format_count(counts.true_positives),
+                    format_count(counts.false_positives), format_count(counts.false_negatives),
+                    format_count(counts.true_negatives),
+                    share(counts.true_positives, counts.false_positives),
+                    share(counts.true_positives, counts.false_negatives)});
+  }
+  return table("labels",
+               {"label", "true positives", "false positives", "false negatives", "true negatives",
+                "precision", "recall"},
+               rows) +
+         note(
+             "A sample may have several labels, so there is no confusion matrix: each label is "
+             "counted alone, and is predicted where its probability is at least 50 %.");
+}
+
 std::string confused_pairs(const Classification& confusion) {
   struct Pair {
     int64_t count;
@@ -66,8 +92,19 @@ std::string confused_pairs(const Classification& confusion) {
   return table("confused pairs", {"label", "predicted as", "samples"}, rows);
 }
 
-std::string probability_of(const WorstSample& sample) {
-  return std::isnan(sample.probability) ? "-" : percent(sample.probability);
+/// Returns the probability of the predicted class, or those of several labels, the highest first.
+std::string probability_of(const Classification& confusion, const WorstSample& sample) {
+  if (sample.probabilities.empty())
+    return std::isnan(sample.probability) ? "-" : percent(sample.probability);
+  std::vector<size_t> order(sample.probabilities.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::stable_sort(order, std::ranges::greater{},
+                           [&](size_t i) { return sample.probabilities[i]; });
+  std::string text;
+  for (size_t i = 0; i < std::min(order.size(), kMostProbabilities); ++i)
+    text += (i == 0 ? "" : ", ") + tail(confusion.labels[order[i]], kLabelBytes) + ' ' +
+            percent(sample.probabilities[order[i]]);
+  return text + (order.size() > kMostProbabilities ? ", ..." : "");
 }
 
 /// Returns the name of the sample's file, or its index.
@@ -76,20 +113,20 @@ std::string name_of(const WorstSample& sample) {
 }
 
 /// Returns a picture with its target and prediction.
-std::string card(const WorstSample& sample) {
+std::string card(const Classification& confusion, const WorstSample& sample) {
   const std::string name = (sample.name.empty() ? "sample " : "") + escaped(name_of(sample));
   return "<li><img src=\"data:image/png;base64," + sample.picture + "\" alt=\"" + name +
          "\"><span><b>" + escaped(sample.label, kLabelBytes) + "</b>, predicted <b>" +
          escaped(sample.predicted, kLabelBytes) + "</b></span><span class=\"soft\">with " +
-         probability_of(sample) + ", loss " + figure(sample.loss) + "</span><span class=\"soft\">" +
-         name + "</span></li>";
+         escaped(probability_of(confusion, sample)) + ", loss " + figure(sample.loss) +
+         "</span><span class=\"soft\">" + name + "</span></li>";
 }
 
 std::string worst_table(const Classification& confusion) {
   std::vector<std::vector<std::string>> rows;
   for (const auto& sample : confusion.worst)
-    rows.push_back({name_of(sample), sample.label, sample.predicted, probability_of(sample),
-                    figure(sample.loss)});
+    rows.push_back({name_of(sample), sample.label, sample.predicted,
+                    probability_of(confusion, sample), figure(sample.loss)});
   return table("worst samples", {"sample", "label", "predicted", "with", "loss"}, rows);
 }
 
@@ -99,17 +136,21 @@ std::string worst_samples(const Classification& confusion) {
       confusion.worst, [](const WorstSample& sample) { return sample.picture.empty(); });
   std::string cards;
   if (pictures)
-    for (const auto& sample : confusion.worst) cards += card(sample);
+    for (const auto& sample : confusion.worst) cards += card(confusion, sample);
   return chart_with("Worst samples",
                     pictures ? "<ul class=\"worst\">" + cards + "</ul>" : worst_table(confusion)) +
-         note(
-             "The samples of the highest loss: the label, the predicted class with its "
-             "probability, and the file in the data folder, or else the index in the split.");
+         note("The samples of the highest loss: " +
+              std::string(confusion.label_counts.empty()
+                              ? "the label, the predicted class with its probability"
+                              : "the labels, the predicted ones, the probability of each label") +
+              ", and the file in the data folder, or else the index in the split.");
 }
 
 }  // namespace
 
 std::string test_section(const Classification& confusion) {
+  if (!confusion.label_counts.empty())
+    return chart_with("Labels", label_counts(confusion)) + worst_samples(confusion);
   const bool few = confusion.labels.size() <= kMostLabels;
   return chart_with(few ? "Confusion matrix" : "Confused pairs",
                     few ? matrix(confusion) : confused_pairs(confusion)) +

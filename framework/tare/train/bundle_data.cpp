@@ -250,6 +250,7 @@ void describe(BundleManifest& manifest, const BundleData& data, const char* call
   manifest.any_size = data.any_size;
   manifest.transforms = data.transforms;
   manifest.labels = data.labels;
+  manifest.targets.clear();
   manifest.input_name = data.input_name;
   manifest.more_inputs = data.more_inputs;
   manifest.text_length = data.text_length;

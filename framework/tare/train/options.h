@@ -317,6 +317,8 @@ struct ExportOptions {
   bool destroy = false;  ///< destroy the Learner once the file is safe
   /// Class names, a different one for each output of the model; empty: those of the data.
   std::vector<std::string> labels{};
+  /// See BundleManifest::targets; they are stored for a model without labels and without rows.
+  std::vector<std::string> targets{};
   /// as_is | fp32 | fp8, see state_for(): as they are trained, 16-bit ones as float32, or matrices
   /// in a quarter of the bytes, as E4M3 with a scale for each row.
   std::string weights = "as_is";

@@ -122,10 +122,13 @@ class TableReader {
     if (!problem.empty()) fail("the file", problem);
     const auto extension = std::filesystem::path(table_.path_).extension();
     if (std::string_view(begin(), size()).starts_with(kMark)) at_ = kMark.size();
-    const bool piped = table_.path_ == "-" && at_ < size() && begin()[at_] == '{';
-    const bool lines = format_.kind.empty()
-                           ? piped || extension == ".jsonl" || extension == ".ndjson"
-                           : format_.kind == "jsonl";
+    const size_t first = std::string_view(begin(), size()).find_first_not_of(" \t\r\n", at_);
+    const char start = first == std::string_view::npos ? '\0' : begin()[first];
+    const bool piped = table_.path_ == "-" && (start == '{' || start == '[');
+    const bool lines = format_.kind.empty() ? piped || extension == ".jsonl" ||
+                                                  extension == ".ndjson" || extension == ".json"
+                                            : format_.kind == "jsonl";
+    if (lines && start == '[') split_array();
     lines ? read_objects() : read_records();
     if (table_.names_.empty() && findings_ && findings_->count > 0)  // no line could be read
       fail(line_text(findings_->list.front().line), findings_->list.front().problem);
@@ -238,6 +241,18 @@ class TableReader {
                             ", and the head has " + std::to_string(wanted));
     table_.fields_.insert(table_.fields_.end(), fields.begin(), fields.end());
     table_.lines_.push_back(line);
+  }
+
+  /// Brings the elements of a JSON array to lines.
+  void split_array() {
+    const auto array = nlohmann::ordered_json::parse(
+        begin() + at_, begin() + size(), /*callback=*/nullptr, /*allow_exceptions=*/false);
+    if (!array.is_array())
+      fail("the file", "begins as a JSON array, but is none: write [{...}, {...}]");
+    std::string lines;
+    for (const auto& element : array) lines += element.dump() + '\n';
+    table_.bytes_.assign(lines.begin(), lines.end());
+    at_ = 0;
   }
 
   /// Reads a JSON object from each line. The names are those of all lines, in order.

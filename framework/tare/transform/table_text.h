@@ -11,8 +11,9 @@ namespace tare {
 
 /// Sets how the file of a table is read.
 struct TableFormat {
-  std::string kind{};  ///< csv | jsonl; empty: jsonl for the extensions .jsonl and .ndjson, and
-                       ///< on standard input where it begins with a brace; else csv
+  /// csv | jsonl; empty: jsonl for the extensions .jsonl, .ndjson and .json, and on standard input
+  /// where it begins with a brace or a bracket; else csv.
+  std::string kind{};
   std::string separator{};  ///< of a CSV file: one character; empty: the one that its head has most
   bool header = true;       ///< false: a CSV file has no names, and they are column1, column2, ...
   int64_t limit_bytes = int64_t{2} << 30;  ///< larger files are refused
@@ -29,8 +30,8 @@ struct TableFinding {
 /// Counts findings and keeps the first of them.
 struct TableFindings {
   static constexpr size_t kKept = 1000;  ///< how many are kept
-  std::vector<TableFinding> list{};  ///< the first kKept, in the order in which they were found
-  int64_t count = 0;                 ///< of all
+  std::vector<TableFinding> list{};      ///< the first kKept, in the order in which they were found
+  int64_t count = 0;                     ///< of all
   /// Counts a finding.
   void add(TableFinding finding);
 };
@@ -46,7 +47,8 @@ class TableText {
   [[nodiscard]] const std::vector<std::string>& names() const { return names_; }
   /// Returns the number of rows.
   [[nodiscard]] int64_t rows() const { return static_cast<int64_t>(lines_.size()); }
-  /// Returns the line, from 1, in which a row begins. `row`: in [0, rows()).
+  /// Returns the line, from 1, in which a row begins; of a JSON array, the number of the object.
+  /// `row`: in [0, rows()).
   [[nodiscard]] int64_t line(int64_t row) const { return lines_[static_cast<size_t>(row)]; }
   /// Returns a field without its quotes; UTF-8. Blanks around an unquoted field are removed.
   [[nodiscard]] std::string_view field(int64_t row, size_t column) const {
@@ -64,7 +66,8 @@ class TableText {
 
 /// Reads a table. A byte order mark, \r\n and empty lines are skipped. A CSV file may have quoted
 /// fields with separators, line breaks and doubled quotes. A line of a JSON lines file is an object
-/// of texts, numbers, true, false and null; a name that a line lacks is a missing field there.
+/// of texts, numbers, true, false and null; a name that a line lacks is a missing field there. An
+/// array of such objects is taken in place of the lines.
 /// `path`: "-" for standard input. A line that cannot be read is added to `findings` and skipped,
 /// or, where that is null, thrown as FormatError. Throws IoError; ConfigError for a separator that
 /// is not one character; FormatError for a file without a row, without names, with a name twice, or
