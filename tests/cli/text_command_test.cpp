@@ -113,5 +113,35 @@ TEST_F(TextCommand, GeneratedTextsAreFilesOfAFolder) {
   }
 }
 
+TEST_F(TextCommand, TextsOfATableAreTrainedAndPredicted) {
+  std::string rows = "review,kind\n";
+  for (int i = 0; i < 40; ++i)
+    rows += (i % 2 == 0 ? "\"a good, fine one " : "\"a bad, poor one ") + std::to_string(i) +
+            (i % 2 == 0 ? "\",yes\n" : "\",no\n");
+  overwrite(folder_ / "reviews.csv", rows);
+  const auto check =
+      tare({"data", "check", "reviews.csv", "name=text_list", "columns=[review]", "target=kind"});
+  EXPECT_EQ(check.status, 0) << check.err;
+  EXPECT_THAT(check.out, HasSubstr("40 texts of reviews.csv; train 32, valid 8"));
+  const auto run =
+      tare({"run", "reviews.yaml", "device=cpu", "model.width=8", "batch=4",
+            "data={name: text_list, file: reviews.csv, columns: [review], target: kind}",
+            "phases=[{name: only, epochs: 1}]"});
+  EXPECT_EQ(run.status, 0) << run.err;
+  const auto predicted = tare({"predict", "runs/reviews", "reviews.csv"});
+  EXPECT_EQ(std::ranges::count(predicted.out, '\n'), 40) << predicted.err;
+  EXPECT_THAT(predicted.out, HasSubstr("reviews.csv:2: "));
+  overwrite(folder_ / "new.jsonl", "{\"review\": \"a good, fine one 0\"}\n{\"review\": \"\"}\n");
+  const auto lines = tare({"predict", "runs/reviews", "new.jsonl"});
+  EXPECT_EQ(lines.status, 2);
+  EXPECT_THAT(lines.err, HasSubstr("new.jsonl:2: is empty"));
+  EXPECT_EQ(lines.out.substr(lines.out.find(": ")),
+            predicted.out.substr(predicted.out.find(": "), lines.out.size() - lines.out.find(": ")))
+      << "which is the first text of the table";
+  overwrite(folder_ / "other.jsonl", "{\"text\": \"a\"}\n");
+  EXPECT_THAT(tare({"predict", "runs/reviews", "other.jsonl"}).err,
+              HasSubstr("have no 'review', which has the texts in the training; there are text"));
+}
+
 }  // namespace
 }  // namespace tare::testing

@@ -55,6 +55,7 @@ TEST_F(TextList, TakesOtherColumnsAndNoLabels) {
   const fs::path file = write("a.tsv", "review\tkind\ngood film\t1\nbad\t0\n");
   const Splits data = text_list(file, {.text = "review", .label = "kind", .length = 4});
   EXPECT_THAT(data.train->labels(), ElementsAre("0", "1"));
+  EXPECT_EQ(get(data.train, {0}).inputs[0].name, "review") << "which a bundle keeps";
   EXPECT_EQ(get(data.train, {0}).inputs[0].tensor.size(1), 4);
   EXPECT_EQ(data.train->text_length(), 4);
   const Splits plain = text_list(file, {.text = "review"});

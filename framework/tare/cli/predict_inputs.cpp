@@ -20,6 +20,7 @@
 #include "tare/checkpoint/safetensors.h"
 #include "tare/cli/predict_arrays.h"
 #include "tare/data/class_folders.h"
+#include "tare/data/table_head.h"
 #include "tare/inference/rows.h"
 #include "tare/transform/image.h"
 #include "tare/transform/image_limits.h"
@@ -48,6 +49,7 @@ constexpr std::array<std::string_view, 1> kArrayExtensions{".npy"};
 constexpr std::array<std::string_view, 1> kArchiveExtensions{".npz"};
 constexpr std::array<std::string_view, 5> kListExtensions{".csv", ".tsv", ".jsonl", ".ndjson",
                                                           ".json"};
+constexpr std::array<std::string_view, 3> kJsonExtensions{".jsonl", ".ndjson", ".json"};
 constexpr auto kPictureOrArrayExtensions = [] {
   std::array<std::string_view, kImageExtensions.size() + 1> all{};
   std::ranges::copy(kImageExtensions, all.begin());
@@ -62,6 +64,7 @@ constexpr FileKind kTensors{"predict", kTensorExtensions, "safetensors", "sample
 constexpr FileKind kArrays{"predict", kArrayExtensions, ".npy", "samples"};
 constexpr FileKind kArchives{"predict", kArchiveExtensions, ".npz", "arrays"};
 constexpr FileKind kLists{"predict", kListExtensions, "CSV or JSON", "paths"};
+constexpr FileKind kJson{"predict", kJsonExtensions, "JSON", "rows"};
 
 /// Whether a second picture follows the first. Only a thumbnail inside a JPEG begins without the
 /// end of another one in front of it.
@@ -214,6 +217,7 @@ class Samples {
   void sample_file(const std::string& path) const {
     if (is_named(path, kArchives)) refuse_archive(path);
     if (is_named(path, kArrays)) return array(path);
+    if (is_text_list(path)) return texts(path);
     takes_pictures() ? picture(path) : rows(path);
   }
 
@@ -312,6 +316,35 @@ class Samples {
           refuse("names " + printable(picture.string(), 1000) +
                  ", which is not there; paths are relative to the folder of the list");
         sample_file(picture.string());
+      });
+    }
+  }
+
+  /// Returns the column of a table that has the texts for a model of texts, as the data set
+  /// text_list names its input.
+  [[nodiscard]] std::string text_column() const { return manifest().input_name; }
+
+  /// Whether a file is a table of texts, and not lines of texts or of bytes as numbers.
+  [[nodiscard]] bool is_text_list(const fs::path& path) const {
+    if (inputs_.predictor.sample_kind() != SampleKind::tokens || is_table()) return false;
+    if (!is_named(path, kLists) || text_column().empty()) return false;
+    return is_named(path, kJson) || head_names(path, text_column());
+  }
+
+  /// Predicts the texts of a table, as those of the data set text_list.
+  void texts(const std::string& path) const {
+    const TableText all = table_of(path, {});
+    const auto column = std::ranges::find(all.names(), text_column());
+    if (column == all.names().end())
+      throw FormatError("predict", path, "names",
+                        "have no '" + printable(text_column()) +
+                            "', which has the texts in the training; there are " +
+                            printable(listed(all.names(), kMostNames), 1000));
+    for (int64_t row = 0; row < all.rows(); ++row) {
+      const LinePlace place{path, all.line(row)};
+      guarded({path, place.number}, [&] {
+        const auto text = all.field(row, static_cast<size_t>(column - all.names().begin()));
+        predict({path, place.number}, parse_text(text, manifest(), place));
       });
     }
   }

@@ -12,13 +12,13 @@
 
 #include "tare/base/bytes.h"
 #include "tare/base/error.h"
-#include "tare/base/io.h"
 #include "tare/base/log.h"
 #include "tare/config/scalar.h"
 #include "tare/data/datasets.h"
 #include "tare/data/float_spread.h"
 #include "tare/data/image_parts.h"
 #include "tare/data/picture_list.h"
+#include "tare/data/table_head.h"
 #include "tare/transform/number_hint.h"
 #include "tare/transform/row_coding.h"
 #include "tare/transform/table_text.h"
@@ -30,7 +30,6 @@ namespace fs = std::filesystem;
 
 constexpr const char* kWhere = "data.image_list";
 constexpr int64_t kMostBytes = int64_t{2} << 30;
-constexpr size_t kHeadBytes = size_t{64} << 10;
 
 [[noreturn]] void refuse(const fs::path& file, int64_t line, const std::string& problem) {
   throw FormatError(kWhere, file.string(), "line " + std::to_string(line), problem);
@@ -126,19 +125,7 @@ std::vector<ImagePart> parts_of(const fs::path& file, const std::vector<std::str
 
 }  // namespace
 
-bool is_picture_list(const fs::path& file) {
-  std::string text(kHeadBytes, '\0');
-  text.resize(io::File(file, io::Mode::read).read(text.data(), text.size()));
-  const size_t start = text.starts_with("\xef\xbb\xbf") ? 3 : 0;  // a byte order mark
-  std::string head = text.substr(start, text.find_first_of("\r\n", start) - start);
-  std::erase(head, '"');
-  for (size_t at = 0; at <= head.size();) {
-    const size_t end = std::min(head.find_first_of(",;\t", at), head.size());
-    if (head.substr(at, end - at) == "path") return true;
-    at = end + 1;
-  }
-  return false;
-}
+bool is_picture_list(const fs::path& file) { return head_names(file, "path"); }
 
 namespace {
 

@@ -60,8 +60,9 @@ std::vector<std::string> labels_of(const Texts& texts) {
 }
 
 /// Adds the rows of a file to the samples, and their places to the names.
-void add_samples(const Texts& texts, const std::vector<std::string>& labels, int64_t length,
-                 std::vector<Batch>& samples, std::vector<std::string>& names) {
+void add_samples(const Texts& texts, const std::vector<std::string>& labels,
+                 const TextListOptions& options, std::vector<Batch>& samples,
+                 std::vector<std::string>& names) {
   const std::string name = fs::path(texts.table.path()).filename().string();
   if (texts.has_labels == labels.empty())
     throw ConfigError("data.make", "target",
@@ -70,7 +71,7 @@ void add_samples(const Texts& texts, const std::vector<std::string>& labels, int
   for (int64_t row = 0; row < texts.table.rows(); ++row) {
     const std::string text(texts.table.field(row, texts.text));
     if (text.empty()) refuse(texts, row, "has no text: remove the row");
-    Batch sample({{"text", bytes_of(text, length)}}, {});
+    Batch sample({{options.text, bytes_of(text, options.length)}}, {});
     if (texts.has_labels) {
       const std::string label(texts.table.field(row, texts.label));
       const auto place = std::ranges::lower_bound(labels, label);
@@ -97,12 +98,12 @@ Splits text_list(const fs::path& file, const TextListOptions& options) {
     std::vector<Batch> samples;
     std::vector<std::string> names;
     for (const fs::path& other : files)
-      add_samples(Texts(other, options), labels, options.length, samples, names);
+      add_samples(Texts(other, options), labels, options, samples, names);
     return samples.empty() ? nullptr : made(std::move(samples), names);
   };
   std::vector<Batch> samples;
   std::vector<std::string> names;
-  add_samples(first, labels, options.length, samples, names);
+  add_samples(first, labels, options, samples, names);
   return {.train = made(std::move(samples), names),
           .valid = part(options.valid_files),
           .test = part(options.test_files)};

@@ -25,12 +25,12 @@ struct TextListOptions {
   std::vector<std::filesystem::path> test_files{};   ///< of a test split of their own
 };
 
-/// Reads the texts of a CSV, TSV or JSON lines file into memory; each is an input "text", int64
-/// [length], of its bytes, 0 to 255, and has a target "label", its class. Other columns are
-/// skipped. The classes are the labels of `file`, in bytewise order; all texts of `file` are the
-/// training split. sample_name() is "reviews.csv:7", the file and the line. Throws IoError;
-/// ConfigError for a column that a file lacks; FormatError, naming file and line, for an empty
-/// text, an empty label, a class that `file` does not have, and a file that is no table.
+/// Reads the texts of a CSV, TSV or JSON lines file into memory; each is an input, int64 [length],
+/// of its bytes, 0 to 255, named as the column is, and has a target "label", its class. Other
+/// columns are skipped. The classes are the labels of `file`, in bytewise order; all texts of
+/// `file` are the training split. sample_name() is "reviews.csv:7", the file and the line. Throws
+/// IoError; ConfigError for a column that a file lacks; FormatError, naming file and line, for an
+/// empty text, an empty label, a class that `file` does not have, and a file that is no table.
 [[nodiscard]] Splits text_list(const std::filesystem::path& file,
                                const TextListOptions& options = {});
 

@@ -1,0 +1,13 @@
+// Looks at the first line of a table without reading the rest. Internal.
+#pragma once
+
+#include <filesystem>
+#include <string_view>
+
+namespace tare {
+
+/// Whether the first line of a CSV or TSV file, as far as it lies in the first 64 KiB, names a
+/// column. Throws IoError.
+[[nodiscard]] bool head_names(const std::filesystem::path& file, std::string_view column);
+
+}  // namespace tare
