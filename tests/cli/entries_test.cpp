@@ -9,6 +9,7 @@
 
 #include "support/program.h"
 #include "support/settings.h"
+#include "tare/base/familiar_names.h"
 #include "tare/callback/registry.h"
 #include "tare/data/collate.h"
 #include "tare/data/datasets.h"
@@ -19,6 +20,7 @@
 #include "tare/optim/optimizer.h"
 #include "tare/optim/schedule.h"
 #include "tare/recipe/recipe.h"
+#include "tare/recipe/recipe_keys.h"
 #include "tare/search/pruners.h"
 #include "tare/search/samplers.h"
 #include "tare/transform/transform.h"
@@ -324,6 +326,43 @@ TEST(Entries, OfAProgramAreExplainedWithOptionsOfTheirOwn) {
   EXPECT_EQ(cli::entry_explanation("model.options.depth", 80),
             cli::entry_explanation("model.unet.depth", 80));
   EXPECT_THROW((void)cli::entry_explanation("model.options.dept", 80), ConfigError);
+}
+
+TEST(Explain, AnOptionByItsNameAlone) {
+  const auto explained = run_program("tare", {"explain", "patience"});
+  ASSERT_EQ(explained.status, 0) << explained.err;
+  for (const char* path :
+       {"callbacks.early_stopping.patience\n", "callbacks.reduce_on_plateau.patience\n"})
+    EXPECT_THAT(explained.out, HasSubstr(path));
+}
+
+TEST(Familiar, NamesOfOtherLibrariesLeadToKeysThatThereAre) {
+  std::vector<std::string> keys;
+  for (const auto& key : recipe_keys()) keys.push_back(key.path);
+  for (const auto& [name, here] : std::vector<std::pair<const char*, const char*>>{
+           {"batch_size", "batch"},
+           {"bs", "batch"},
+           {"learning_rate", "phases.N.lr"},
+           {"max_epochs", "phases.N.epochs"},
+           {"max_steps", "phases.N.duration.steps"},
+           {"num_workers", "workers"},
+           {"accumulate_grad_batches", "micro_batch"},
+           {"gradient_clip_val", "clip.norm"},
+           {"limit_val_batches", "limit.valid_batches"},
+           {"val_check_interval", "valid_every"},
+           {"validation_split", "data.valid"},
+           {"lr_scheduler", "phases.N.schedule"},
+           {"warmup-steps", "phases.N.schedule.warmup"},
+           {"restore_best_weights", "phases.N.best"},
+           {"wd", "optimizer.weight_decay"},
+           {"beta_1", "optimizer.momentum"},
+           {"num_classes", "model.classes"},
+           {"batch_tfms", "data.transforms"},
+           {"loss_fn", "loss"},
+           {"random_state", "seed"}})
+    EXPECT_EQ(familiar(name, keys), here) << name;
+  EXPECT_EQ(familiar("batch", keys), "") << "the name that Tare has, too";
+  EXPECT_EQ(familiar("anything", keys), "");
 }
 
 }  // namespace

@@ -26,6 +26,11 @@ std::vector<Mistake> mistakes_in_the_file() {
       recipe("UnknownKey", changed("batch:", "bach:"),
              {"bad.yaml:2:1: bach is not a known key", "did you mean \"batch\"",
               "allowed: name, seed"}),
+      recipe("KeyOfAnotherLibrary", changed("batch:", "batch_size:"),
+             {"bad.yaml:2:1: batch_size is not a known key (did you mean \"batch\"?)"}),
+      recipe("KeyOfAnotherLibraryThatAPhaseHas", changed("batch: 32", "learning_rate: 0.1"),
+             {"bad.yaml:2:1: learning_rate is not a known key (did you mean the key "
+              "\"phases.N.lr\" of a recipe?)"}),
       recipe("UnknownNestedKey", changed("epochs:", "epoch:"),
              {"bad.yaml:7:18: phases.0.epoch is not a known key", "did you mean \"epochs\""}),
       recipe("UnknownModelOption", changed("hidden:", "hiden:"),
@@ -140,10 +145,9 @@ std::vector<Mistake> mistakes_in_names() {
              {"bad.yaml:5:29: model.hidden.0 must be "}),
       recipe("ASweep", "recipe: tiny.yaml\nparameters: {batch: [1, 2]}\n",
              {"bad.yaml:1:9: 'bad.yaml' is a sweep", "`tare sweep plan bad.yaml` plans its runs"}),
-      recipe(
-          "ExportOverTheReport", changed("export: tiny.tare", "export: report.json"),
-          {"bad.yaml:8:9: export would be 'report.json' in the run's folder, which is "
-           "a file of the run itself"}),
+      recipe("ExportOverTheReport", changed("export: tiny.tare", "export: report.json"),
+             {"bad.yaml:8:9: export would be 'report.json' in the run's folder, which is "
+              "a file of the run itself"}),
       recipe("SaveOverAnAutosave", changed("epochs: 1", "save: autosave-0"),
              {"bad.yaml:7:24: phases.0.save would be 'autosave-0'"}),
       recipe("LoadsWhatNoPhaseSaved", changed("epochs: 1", "load: best"),

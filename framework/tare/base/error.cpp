@@ -7,6 +7,7 @@
 #include <system_error>
 #include <utility>
 
+#include "tare/base/familiar_names.h"
 #include "tare/base/parts.h"
 #include "tare/base/utf8.h"
 
@@ -236,7 +237,8 @@ std::string listed(const std::vector<std::string>& names, size_t most) {
 }
 
 std::string did_you_mean(std::string_view name, const std::vector<std::string>& candidates) {
-  const std::string near = nearest(name, candidates);
+  const std::string known = familiar(name, candidates);
+  const std::string near = known.empty() ? nearest(name, candidates) : known;
   return near.empty() ? "" : " (did you mean \"" + near + "\"?)";
 }
 

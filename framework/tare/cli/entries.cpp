@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "tare/base/error.h"
+#include "tare/base/familiar_names.h"
 #include "tare/base/parts.h"
 #include "tare/callback/registry.h"
 #include "tare/config/registry.h"
@@ -367,8 +369,23 @@ std::vector<std::string> from_kind(const std::string& path) {
   return parts;
 }
 
-/// Explains every entry of the name, or throws the ConfigError that names the nearest one. Unset:
-/// a key of a recipe is nearer.
+/// Explains the options of this name of all entries, where no key of a recipe ends in it.
+std::string explained_options(const std::vector<EntryKind>& kinds, const std::string& name,
+                              size_t width) {
+  for (const auto& key : recipe_keys())
+    if (option_name(key) == name) return {};
+  std::string text;
+  std::set<std::string> seen;  // entries may share an option
+  for (const auto& kind : kinds)
+    for (const auto& entry : kind.entries)
+      for (const auto& option : entry.options)
+        if (option_name(option) == name && seen.insert(option.path).second)
+          text += explanation(option, width);
+  return text;
+}
+
+/// Explains every entry of the name or the options of the name, or throws the ConfigError that
+/// names the likeliest one. Unset: a key of a recipe is likelier.
 std::optional<std::string> explained_name(const std::vector<EntryKind>& kinds,
                                           const std::string& name, size_t width) {
   if (const EntryKind* kind = find_kind(kinds, name))
@@ -382,11 +399,14 @@ std::optional<std::string> explained_name(const std::vector<EntryKind>& kinds,
       if (entry.name == name) text += explanation_of(kind, entry, width);
       entries.push_back(entry.name);
     }
+  if (text.empty()) text = explained_options(kinds, name, width);
   if (!text.empty()) return text;
   for (const auto& key : sweep_texts()) entries.push_back(key.path);
   for (const auto& key : recipe_keys()) known.push_back(key.path);
   known.insert(known.end(), entries.begin(), entries.end());
-  if (std::ranges::find(entries, nearest(name, known)) == entries.end()) return std::nullopt;
+  const std::string likely = familiar(name, known);
+  if (std::ranges::find(entries, likely.empty() ? nearest(name, known) : likely) == entries.end())
+    return std::nullopt;
   throw ConfigError("tare explain", "no key of a recipe or sweep and no entry is named '" +
                                         printable(name) + "'" + did_you_mean(name, entries));
 }

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "tare/base/error.h"
+#include "tare/base/familiar_names.h"
 #include "tare/config/scalar.h"
 
 namespace tare::config {
@@ -216,6 +217,18 @@ Node write_scalar(double value) { return Node::scalar(number_text(value)); }
 Node write_scalar(const std::string& value) { return Node::string(value); }
 Node write_scalar(const std::filesystem::path& value) { return Node::string(value.string()); }
 
+namespace {
+
+/// Returns ` (did you mean "epochs"?)` for a key that is not known, or the key that a recipe has in
+/// another place for a well-known name.
+std::string likeliest_key(const std::string& key, const std::vector<std::string>& names) {
+  const std::string elsewhere = familiar(key, names).empty() ? familiar_key(key) : "";
+  return elsewhere.empty() ? did_you_mean(key, names)
+                           : " (did you mean the key \"" + elsewhere + "\" of a recipe?)";
+}
+
+}  // namespace
+
 void read_fields(const Node& node, std::span<const Field> fields) {
   if (node.kind == Kind::null) return;
   if (node.kind != Kind::map) wrong_type(node, "a mapping");
@@ -227,7 +240,7 @@ void read_fields(const Node& node, std::span<const Field> fields) {
     const std::vector<std::string> names = names_of(fields);
     throw ConfigError(entry.key_source, entry.key,
                       names.empty() ? "is not a known key; there are no options"
-                                    : "is not a known key" + did_you_mean(entry.key, names),
+                                    : "is not a known key" + likeliest_key(entry.key, names),
                       listed(names));
   }
 }
