@@ -114,6 +114,15 @@ TEST_F(BalancedWeights, AreRefusedWhereTheyCannotBeCounted) {
   EXPECT_THROW((void)read({"loss={cross_entropy: {class_weights: even}}"}), ConfigError);
 }
 
+TEST_F(BalancedWeights, AreRefusedWhereTheSamplingBalancesTheClassesToo) {
+  EXPECT_THAT(refusal({"sampling=balanced"}),
+              HasSubstr("sampling draws every class equally often, and "
+                        "loss.cross_entropy.class_weights: balanced would weigh the rare ones more "
+                        "once again, got balanced; allowed: one of them"));
+  EXPECT_EQ(refusal({"sampling=balanced", "loss={cross_entropy: {class_weights: [1, 1, 2]}}"}),
+            "accepted");
+}
+
 TEST_F(BalancedWeights, AreThoseOfTheRecipesDataInEveryPhase) {
   write_classes(folder_ / "other.csv", "abccccc", 140);
   ::testing::internal::CaptureStderr();

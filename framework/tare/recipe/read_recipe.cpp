@@ -12,6 +12,7 @@
 #include "tare/metric/loss.h"
 #include "tare/metric/metric.h"
 #include "tare/recipe/chosen_callbacks.h"
+#include "tare/recipe/class_weights.h"
 #include "tare/recipe/file_names.h"
 #include "tare/recipe/phase_data.h"
 #include "tare/runtime/device_name.h"
@@ -76,6 +77,11 @@ class Checker {
       fail({"group_by_length"},
            "chooses the order of the samples, and shuffle: false keeps that of the data",
            "one of them", "true");
+    if (recipe_.learner.sampling == "balanced" && has_balanced_weights(recipe_))
+      fail({"sampling"},
+           "draws every class equally often, and loss.cross_entropy.class_weights: balanced would "
+           "weigh the rare ones more once again",
+           "one of them", "balanced");
   }
 
   void check_saving() const {
