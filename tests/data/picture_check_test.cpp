@@ -117,6 +117,26 @@ TEST(PictureCheck, WhatIsReadOrSkippedAllTheSameIsAWarning) {
                   "stretches, crops or pads them"));
 }
 
+TEST(PictureCheck, OrientationsThatAreNotAppliedAreOneWarning) {
+  const TempDir folder;
+  const fs::path golden = fs::path(TARE_GOLDEN) / "pictures";
+  for (const char* name : {"a", "b"}) {
+    io::make_directories(folder / name);
+    fs::copy(golden / "sampled.jpg", folder / name / "1.jpg");
+  }
+  EXPECT_THAT(check_pictures(folder.path()).warnings,
+              ::testing::Each(
+                  ::testing::Field(&PictureFinding::problem, ::testing::Not(HasSubstr("EXIF")))));
+  fs::copy(golden / "rotated.jpg", folder / "b/2.jpg");
+  fs::copy(golden / "rotated.jpg", folder / "b/3.jpg");
+  EXPECT_THAT(
+      lines_of(check_pictures(folder.path()).warnings),
+      ::testing::Contains(
+          "b/2.jpg: has the EXIF orientation 6 (pictures with another one than 1: 2 of 4): Tare "
+          "reads the pixels as they are stored; `mogrify -auto-orient *.jpg` or `exiftran "
+          "-ai *.jpg` bakes the rotation in"));
+}
+
 TEST(PictureCheck, FilesOfOtherKindsAreCountedAndAreNoFindings) {
   const TempDir folder;
   for (const char* split : {"train", "valid"})

@@ -11,6 +11,7 @@
 #include "tare/base/io.h"
 #include "tare/base/parts.h"
 #include "tare/data/cifar.h"
+#include "tare/data/exif.h"
 #include "tare/data/image_files.h"
 #include "tare/data/picture_kind.h"
 #include "tare/data/picture_list.h"
@@ -130,6 +131,8 @@ class Checker {
       const auto bytes = std::as_bytes(std::span(content));
       const Picture picture = decode_picture(bytes, file.string(), 0);
       count(picture, std::string(format_of(bytes)), file);
+      if (const int orientation = exif_orientation(bytes); orientation != 1 && turned_++ == 0)
+        first_turned_ = {below(file), std::to_string(orientation)};
       compare_content(content_hash(bytes) + std::to_string(bytes.size()),
                       {below(file), split, label});
     } catch (const FormatError& error) {
@@ -195,6 +198,14 @@ class Checker {
       warn(folder_,
            "has pictures of several sizes: the data set needs `size`, to which `fit` stretches, "
            "crops or pads them");
+    if (turned_ > 0)
+      result_.warnings.push_back(
+          {first_turned_.path,
+           "has the EXIF orientation " + first_turned_.problem +
+               " (pictures with another one than 1: " + std::to_string(turned_) + " of " +
+               std::to_string(result_.pictures) +
+               "): Tare reads the pixels as they are stored; `mogrify -auto-orient *.jpg` or "
+               "`exiftran -ai *.jpg` bakes the rotation in"});
     if (first_of_kind_.size() < 2) return;
     const auto& [path, kind] = first_of_kind_[1];
     result_.warnings.push_back(
@@ -207,7 +218,9 @@ class Checker {
   fs::path folder_;
   PictureCheck result_;
   std::vector<int64_t> heights_, widths_;
-  int64_t other_sizes_ = 0;  // changes from the size of the first picture; it counts as one
+  int64_t other_sizes_ = 0;      // changes from the size of the first picture; it counts as one
+  int64_t turned_ = 0;           // pictures with an EXIF orientation other than 1
+  PictureFinding first_turned_;  // the first of them, with the orientation as `problem`
   std::vector<PictureFinding> first_of_kind_;            // grey or RGB, as `problem`
   std::map<std::string, std::set<std::string>> labels_;  // by split
   std::map<std::string, Seen> seen_;                     // by content
