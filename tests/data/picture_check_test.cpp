@@ -130,11 +130,12 @@ TEST(PictureCheck, OrientationsThatAreNotAppliedAreOneWarning) {
                   ::testing::Field(&PictureFinding::problem, ::testing::Not(HasSubstr("EXIF")))));
   fs::copy(golden / "rotated.jpg", folder / "b/2.jpg");
   fs::copy(golden / "rotated.jpg", folder / "b/3.jpg");
-  EXPECT_THAT(lines_of(check_pictures(folder.path()).warnings),
-              ::testing::Contains(
-                  "b/2.jpg: has the EXIF orientation 6, and 2 of 4 pictures have another one than "
-                  "1: Tare reads the pixels as they are stored; `mogrify -auto-orient *.jpg` or "
-                  "`exiftran -ai *.jpg` bakes the rotation in"));
+  EXPECT_THAT(
+      lines_of(check_pictures(folder.path()).warnings),
+      ::testing::Contains(
+          "b/2.jpg: has the EXIF orientation 6 (pictures with another one than 1: 2 of 4): Tare "
+          "reads the pixels as they are stored; `mogrify -auto-orient *.jpg` or `exiftran "
+          "-ai *.jpg` bakes the rotation in"));
 }
 
 TEST(PictureCheck, FilesOfOtherKindsAreCountedAndAreNoFindings) {

@@ -212,10 +212,11 @@ class Checker {
     if (turned_ > 0)
       result_.warnings.push_back(
           {first_turned_.path,
-           "has the EXIF orientation " + first_turned_.problem + ", and " +
-               std::to_string(turned_) + " of " + std::to_string(result_.pictures) +
-               " pictures have another one than 1: Tare reads the pixels as they are stored; "
-               "`mogrify -auto-orient *.jpg` or `exiftran -ai *.jpg` bakes the rotation in"});
+           "has the EXIF orientation " + first_turned_.problem +
+               " (pictures with another one than 1: " + std::to_string(turned_) + " of " +
+               std::to_string(result_.pictures) +
+               "): Tare reads the pixels as they are stored; `mogrify -auto-orient *.jpg` or "
+               "`exiftran -ai *.jpg` bakes the rotation in"});
     if (first_of_kind_.size() < 2) return;
     const auto& [path, kind] = first_of_kind_[1];
     result_.warnings.push_back(
