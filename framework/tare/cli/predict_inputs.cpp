@@ -17,8 +17,8 @@
 #include "tare/base/error.h"
 #include "tare/base/io.h"
 #include "tare/base/log.h"
-#include "tare/checkpoint/safetensors.h"
 #include "tare/cli/predict_arrays.h"
+#include "tare/cli/predict_tensors.h"
 #include "tare/data/class_folders.h"
 #include "tare/data/table_head.h"
 #include "tare/inference/rows.h"
@@ -36,7 +36,6 @@ namespace fs = std::filesystem;
 
 constexpr const char* kStandardInput = "/dev/stdin";
 constexpr size_t kMostNames = 20;  // of columns in a message
-constexpr const char* kInput = "input";
 constexpr int64_t kMaxRowsBytes = int64_t{1} << 30;
 
 constexpr std::string_view kArrayMagic("\x93NUMPY", 6);
@@ -78,44 +77,6 @@ bool holds_several(std::string_view bytes, std::string_view format) {
   }
   const std::string_view next = format == "PNG" ? "\x89PNG\r\n\x1a\n" : "\xff\xd9\xff\xd8\xff";
   return bytes.find(next, 1) != std::string_view::npos;
-}
-
-/// Returns the names under which a file of tensors has the model's first input: its own, and
-/// `input`, the short form, unless another input is called so.
-std::vector<std::string> first_names(const BundleManifest& manifest) {
-  const std::string& own = manifest.input_name;
-  if (own.empty() || own == kInput) return {kInput};
-  const auto& more = manifest.more_inputs;
-  if (std::ranges::find(more, kInput, &BundleInput::name) != more.end()) return {own};
-  return {own, kInput};
-}
-
-/// Returns the inputs of a file of tensors, in the order of the model's.
-Batch tensors_in(const fs::path& path, const BundleManifest& manifest) {
-  const auto file = checkpoint::SafeTensors::open(path);
-  const std::vector<std::string> first = first_names(manifest);
-  std::string allowed = first.front() + (first.size() > 1 ? " (or input)" : "");
-  for (const BundleInput& input : manifest.more_inputs) allowed += ", " + input.name;
-  const auto refuse = [&](const std::string& name, const std::string& problem) {
-    throw FormatError("predict", path.string(), printable(name),
-                      problem + "; the model's inputs are: " + printable(allowed, 2000));
-  };
-  NamedTensors all, named;
-  for (const auto& [name, tensor] : file.all()) all.push_back({name, tensor});
-  const auto take = [&](const std::vector<std::string>& names) {
-    const auto found = std::ranges::find_first_of(all, names, {}, &NamedTensor::name);
-    if (found == all.end()) refuse(names.front(), "is missing");
-    named.push_back(*found);
-    all.erase(found);
-  };
-  take(first);
-  for (const BundleInput& input : manifest.more_inputs) take({input.name});
-  if (!all.empty()) refuse(all.front().name, "is not an input of the model");
-  for (const auto& [name, tensor] : named)
-    if (tensor.dim() < 1 || tensor.size(0) != named.front().tensor.size(0))
-      throw FormatError("predict", path.string(), printable(name),
-                        "must be [samples, ...], with as many samples as every other input");
-  return Batch(std::move(named), {});
 }
 
 class Samples {

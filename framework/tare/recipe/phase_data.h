@@ -1,61 +1,16 @@
-// The data of a recipe's phases, as run and plan use it. Internal.
+// The data of a recipe's phases, as run and plan use them, and what is refused of them. Internal.
 #pragma once
 
 #include <functional>
 
+#include "tare/recipe/phase_values.h"
 #include "tare/recipe/recipe.h"
 #include "tare/recipe/recipe_data.h"
 
 namespace tare {
 
-[[nodiscard]] DataOptions data_of(const RecipeOptions& recipe, const PhaseOptions& phase);
-/// Returns what the recipe leaves of the data of the phase; nullptr: of the recipe's.
-[[nodiscard]] DataCut cut_of(const RecipeOptions& recipe, const PhaseOptions* phase);
-/// Returns the samples that this leaves of the training split.
-[[nodiscard]] int64_t limited_samples(const RecipeOptions& recipe, const PhaseOptions& phase,
-                                      const DataFacts& data);
 /// Whether open_data() of the phase would read nothing.
 [[nodiscard]] bool is_open(const RecipeOptions& recipe, size_t phase, const RecipeData& data);
-/// Returns the batch that the phase or the recipe gives; unset: the data decides.
-[[nodiscard]] std::optional<int64_t> given_batch(const RecipeOptions& recipe,
-                                                 const PhaseOptions& phase);
-/// Returns the batch of the phase, or default_batch() of the training split.
-[[nodiscard]] int64_t batch_of(const RecipeOptions& recipe, const PhaseOptions& phase,
-                               const DataFacts& data);
-/// Returns how long the phase trains.
-[[nodiscard]] Duration duration_of(const PhaseOptions& phase);
-/// Returns the length of the phase for its data. A last batch of one sample that a batch norm
-/// refuses counts as a batch, here and in the next two.
-[[nodiscard]] FitLength length_of(const RecipeOptions& recipe, const PhaseOptions& phase,
-                                  const DataFacts& data);
-/// Returns the batches of an epoch of the phase.
-[[nodiscard]] int64_t epoch_batches(const RecipeOptions& recipe, const PhaseOptions& phase,
-                                    const DataFacts& data);
-/// Returns the batches of the whole phase.
-[[nodiscard]] int64_t all_batches(const RecipeOptions& recipe, const PhaseOptions& phase,
-                                  const DataFacts& data);
-/// Returns the phase's learning rate, or else that of the recipe's optimizer.
-[[nodiscard]] LearningRate rate_of(const RecipeOptions& recipe, const PhaseOptions& phase);
-/// Returns the file name of the bundle; empty: none.
-[[nodiscard]] std::string export_name(const RecipeOptions& recipe);
-/// Returns the samples per forward; unset: found by what memory allows.
-[[nodiscard]] std::optional<int64_t> micro_batch_of(const RecipeOptions& recipe,
-                                                    const PhaseOptions& phase);
-/// Returns the phase's LearnerOptions::recompute.
-[[nodiscard]] std::vector<std::string> recompute_of(const RecipeOptions& recipe,
-                                                    const PhaseOptions& phase);
-/// Returns the phase's LearnerOptions::offload.
-[[nodiscard]] std::vector<std::string> offload_of(const RecipeOptions& recipe,
-                                                  const PhaseOptions& phase);
-/// Returns the path of the batch in the recipe: "batch" or "phases.N.batch".
-[[nodiscard]] std::string batch_path(const RecipeOptions& recipe, size_t phase);
-/// Returns the path of the number of samples per forward in the recipe: that of micro_batch, if it
-/// is a number.
-[[nodiscard]] std::string samples_path(const RecipeOptions& recipe, size_t phase);
-[[nodiscard]] std::string name_of(const RecipeOptions& recipe, size_t phase);
-/// Returns "phase N", counted from 1 as people do; keys of a recipe count from 0.
-[[nodiscard]] std::string phase_number(size_t phase);
-
 /// Returns the recipe's data set. Throws what RecipeData::open() throws, a ConfigError with the
 /// place of the value.
 [[nodiscard]] OpenData& open_data(const RecipeOptions& recipe, RecipeData& data);
