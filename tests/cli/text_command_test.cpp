@@ -134,7 +134,7 @@ TEST_F(TextCommand, TextsOfATableAreTrainedAndPredicted) {
   overwrite(folder_ / "new.jsonl", "{\"review\": \"a good, fine one 0\"}\n{\"review\": \"\"}\n");
   const auto lines = tare({"predict", "runs/reviews", "new.jsonl"});
   EXPECT_EQ(lines.status, 2);
-  EXPECT_THAT(lines.err, HasSubstr("new.jsonl:2: is empty"));
+  EXPECT_THAT(lines.err, HasSubstr("new.jsonl: line 2: is empty"));
   EXPECT_EQ(lines.out.substr(lines.out.find(": ")),
             predicted.out.substr(predicted.out.find(": "), lines.out.size() - lines.out.find(": ")))
       << "which is the first text of the table";
