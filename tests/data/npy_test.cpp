@@ -153,18 +153,22 @@ TEST(Npy, RefusesPicturesThatAreNotSavedAsModelsTakeThem) {
     EXPECT_EQ(check_npy(folder / "x.npy", /*are_inputs=*/false).problem, "");
     return problem;
   };
-  const at::Tensor grey = at::arange(20 * 10 * 12).remainder(256).view({20, 10, 12});
+  const at::Tensor grey = at::arange(20 * 16 * 18).remainder(256).view({20, 16, 18});
   const at::Tensor bytes = grey.to(at::kByte);
-  EXPECT_EQ(made(bytes), "[1, 10, 12]") << "as NumPy has MNIST";
-  EXPECT_EQ(made(bytes.view({20, 1, 10, 12})), "[1, 10, 12]");
-  EXPECT_THAT(made(bytes.view({20, 10, 12, 1})),
+  EXPECT_EQ(made(bytes), "[1, 16, 18]") << "as NumPy has MNIST";
+  EXPECT_EQ(made(bytes.view({20, 1, 16, 18})), "[1, 16, 18]");
+  EXPECT_THAT(made(bytes.view({20, 16, 18, 1})),
               HasSubstr("file has pictures with the channels last: save"));
-  const at::Tensor levels = grey.to(at::kFloat).view({20, 1, 10, 12});
+  const at::Tensor levels = grey.to(at::kFloat).view({20, 1, 16, 18});
   EXPECT_THAT(made(levels), HasSubstr("file has the levels of pictures, whole numbers from 0 to "
-                                      "255, in floating point: save array.astype(numpy.uint8)"));
-  EXPECT_EQ(made(levels.div(255)), "[1, 10, 12]");
-  EXPECT_EQ(made(levels.remainder(9)), "[1, 10, 12]") << "counts";
-  EXPECT_EQ(made((levels.div(255)).view({20, 10, 12, 1})), "[10, 12, 1]") << "with a warning";
+                                      "255, in another dtype than uint8: save array.astype("));
+  EXPECT_EQ(made(levels.div(255)), "[1, 16, 18]");
+  EXPECT_THAT(made(grey.view({20, 1, 16, 18})), HasSubstr("in another dtype")) << "int64";
+  EXPECT_EQ(made(levels.remainder(100)), "[1, 16, 18]") << "counts";
+  EXPECT_EQ(made(bytes.narrow(2, 0, 4).contiguous()), "[16, 4]") << "a sequence";
+  const at::Tensor sensors = bytes.narrow(1, 0, 12).narrow(2, 0, 3).unsqueeze(2);
+  EXPECT_EQ(made(sensors.expand({20, 12, 40, 3}).contiguous()), "[12, 40, 3]") << "with a warning";
+  EXPECT_EQ(made((levels.div(255)).view({20, 16, 18, 1})), "[16, 18, 1]") << "with a warning";
   EXPECT_THAT(check_npy(folder / "x.npy", /*are_inputs=*/true).warning,
               HasSubstr("looks like pictures with the channels last"));
 }

@@ -168,6 +168,23 @@ TEST_F(Tables, NameTheLineThatCannotBeRead) {
   EXPECT_EQ(text_of(findings.list[1]), "line 4 has 3 fields, and the head has 2");
 }
 
+TEST_F(Tables, OfDeepJsonAreRefused) {
+  const std::string deep(100'000, '['), end(100'000, ']');
+  EXPECT_THAT(
+      outcome_of([&] { (void)read_table(write("a.jsonl", "{\"a\": " + deep + end + "}\n")); }),
+      HasSubstr("line 1: has a list or an object as 'a'"));
+  EXPECT_THAT(
+      outcome_of([&] { (void)read_table(write("a.json", "[{\"a\": " + deep + end + "}]")); }),
+      HasSubstr("line 1: has a list or an object as 'a'"));
+}
+
+TEST_F(Tables, OfOneColumnKeepAnEmptyTextInQuotes) {
+  const TableText table = read_table(write("a.csv", "a\nx\n\"\"\n\n y\n"));
+  ASSERT_EQ(table.rows(), 3);
+  EXPECT_EQ(table.field(1, 0), "");
+  EXPECT_EQ(table.line(2), 5);
+}
+
 TEST(Fields, AreNumbersOrMissing) {
   EXPECT_EQ(number_of("-1.5e3"), -1500);
   EXPECT_EQ(number_of("+2"), 2);

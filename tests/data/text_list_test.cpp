@@ -92,6 +92,8 @@ TEST_F(TextList, SaysWhatIsWrong) {
               AllOf(HasSubstr("columns is no column of"), HasSubstr("did you mean \"txt\"")));
   EXPECT_THAT(refusal("text,kind\na,b\n", {.label = "kin"}),
               AllOf(HasSubstr("target is no column of"), HasSubstr("did you mean \"kind\"")));
+  EXPECT_THAT(refusal("text,label\na,b\n", {.label = "text"}),
+              HasSubstr("target is the column of the texts too"));
   EXPECT_THAT(refusal("text,label\na,x\n,y\n"), HasSubstr("line 3: has no text: remove the row"));
   EXPECT_THAT(refusal("text,label\na,x\nb,\n"), HasSubstr("line 3: has no label"));
   EXPECT_THAT(refusal("text,label\na,x\n", {.valid_files = {write("v.csv", "text,label\nb,z\n")}}),

@@ -100,6 +100,20 @@ TEST_F(RenamedWeights, LeaveAHeadForOtherClasses) {
       AllOf(HasSubstr("fc.weight: is missing in the weights file"), HasSubstr("; rename gives ")));
 }
 
+TEST_F(RenamedWeights, MayLackAHeadAndTheCountsOfBatchNorms) {
+  std::vector<NamedTensor> stored;
+  for (auto& [name, tensor] : others_)
+    if (!name.starts_with("head.out.") && !name.ends_with(".num_batches_tracked"))
+      stored.push_back({name, tensor});
+  ASSERT_LT(stored.size() + 2, others_.size());
+  checkpoint::write(file(), stored);
+  EXPECT_EQ(outcome(file(), {{"backbone.body.", ""}}), "accepted");
+  stored.push_back({"another", torch::zeros({1})});
+  checkpoint::write(file(), stored);
+  EXPECT_THAT(outcome(file(), {{"backbone.body.", ""}}), HasSubstr("fc.weight: is missing"))
+      << "the head may have another name";
+}
+
 TEST_F(RenamedWeights, AreRefusedForRulesThatAreWrong) {
   EXPECT_EQ(outcome(file(), {{"backbone.boddy.", ""}, {"head.out.", "fc."}}),
             "ConfigError: [models.make] rename has 'backbone.boddy.', with which no name in the "

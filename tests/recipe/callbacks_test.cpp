@@ -192,6 +192,10 @@ TEST_F(RecipeCallbacks, OneOfThemAtMostRestoresTheBestWeights) {
   EXPECT_THAT(refusal("callbacks: [save_best]\nphases: [{epochs: 1}, {best: accuracy}]\n"),
               HasSubstr("callbacks.0.save_best restores the best weights at the end of a phase, as "
                         "phases.1.best does"));
+  EXPECT_THAT(refusal("callbacks: [save_best]\nphases: [{callbacks: [{save_best: {checkpoint: b, "
+                      "monitor: accuracy}}]}]\n"),
+              HasSubstr("phases.0.callbacks.0.save_best restores the best weights at the end of a "
+                        "phase, as callbacks.0.save_best does"));
   EXPECT_EQ(refusal("phases: [{best: accuracy, callbacks: [{save_best: {restore: false}}]}]\n"),
             "accepted");
 }

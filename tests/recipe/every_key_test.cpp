@@ -313,8 +313,6 @@ KeyRows EveryKey::rows() const {
       {"data.file@text_list", {"data.file=" + other + "/texts.csv", {listed_texts, lstm}}},
       {"data.columns@text_list", {"data.columns=[review]", {listed_texts, lstm}}},
       {"data.target@text_list", {"data.target=kind", {listed_texts, lstm}}},
-      {"data.separator@text_list", {"data.separator=;", {listed_texts, lstm}}},
-      {"data.header@text_list", {"data.header=false", {listed_texts, lstm}}},
       {"data.valid_files@text_list",
        {"data.valid_files=[" + other + "/texts.csv]", {listed_texts, lstm}}},
       {"data.test_files@text_list",

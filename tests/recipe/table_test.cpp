@@ -285,6 +285,37 @@ TEST_F(TableRecipe, RefusesAPhaseWhoseOutputsMeanSomethingElse) {
   EXPECT_EQ(with("price", price, "price"), "accepted");
 }
 
+TEST_F(TableRecipe, RefusesANewHeadForATargetInAnotherUnit) {
+  std::string rows = "district,area,price,kind\n";
+  for (int i = 0; i < 60; ++i)
+    rows += std::to_string(i % 3) + ',' + std::to_string(20 + i * 37 % 90) + ".5," +
+            std::to_string(1000 + i) + ".5," + (i % 2 == 0 ? "large" : "small") + '\n';
+  io::write_atomically(file(), rows);
+  const auto with = [&](const std::string& first, const std::string& second) {
+    const std::string data = "{name: csv, omit: [kind], file: " + file().string() + ", ";
+    RecipeOptions recipe = read(
+        "price", {"loss=mse", "metrics=[mae]", "data.omit=[kind]",
+                  "phases=[{name: a}, {name: b, reset_head: true, data: " + data + second + "}}]"});
+    if (!first.empty()) {
+      recipe.data.target.clear();
+      recipe.data.targets = {"price", first};
+    }
+    try {
+      (void)plan_recipe(recipe, {.advice = false});
+    } catch (const ConfigError& error) {
+      return std::string(error.what());
+    }
+    return std::string("accepted");
+  };
+  EXPECT_EQ(with("", "target: price"), "accepted");
+  EXPECT_THAT(with("", "targets: [price]"), HasSubstr("accepted")) << "in one unit";
+  EXPECT_THAT(with("area", "targets: [area, price]"),
+              HasSubstr("phases.1.data has area, price, but the outputs of the model are in the "
+                        "units of price, area in phase 1 ('a'), which reset_head does not change; "
+                        "allowed: equal targets in all phases, or a recipe of its own with "
+                        "model.weights"));
+}
+
 /// Writes 40 rows of an area and one of the kinds in turn.
 void write_kinds(const fs::path& file, const std::vector<std::string>& kinds) {
   std::string text = "area,kind\n";

@@ -159,28 +159,32 @@ int check_arrays(const DataOptions& options, bool as_json) {
   return good ? kSuccess : kBadInput;
 }
 
-/// Checks a folder of texts, of which the first problem is thrown.
-int check_texts(const std::string& folder, bool as_json) {
-  const datasets::Named named =
-      datasets::make({.name = "text_folder", .folder = folder}, datasets::Network::forbidden);
+/// Checks data of texts with classes, of which the first problem is thrown.
+int check_texts(const DataOptions& options, bool as_json) {
+  const datasets::Named named = datasets::make(options, datasets::Network::forbidden);
+  const std::vector<std::string> classes = named.splits.train->labels();
   if (as_json) {
     std::cout << json_of(named.description);
     return kSuccess;
   }
-  std::cout << "text_folder: " << printable(named.description, 2000) << '\n';
-  const auto classes = named.splits.train->labels();
+  std::cout << options.name << ": " << printable(named.description, 2000) << '\n';
   if (!classes.empty())
     std::cout << classes.size() << (classes.size() == 1 ? " class: " : " classes: ")
               << listed(classes, kShownClasses) << '\n';
-  std::cout << "0 errors, 0 warnings\n";
+  if (classes.size() < 2)
+    std::cout << "warning: a model learns nothing from texts of "
+              << (classes.empty() ? "no class" : "one class") << '\n';
+  std::cout << "0 errors, " << (classes.size() < 2 ? "1 warning\n" : "0 warnings\n");
   return kSuccess;
 }
 
 /// Checks a folder of pictures, of texts, or of CIFAR's files.
 int check_folder(const std::string& folder, bool as_json) {
   datasets::check_files({.name = "image_folder", .folder = folder});
-  if (is_text_folder(folder)) return check_texts(folder, as_json);
-  return say(is_cifar(folder) ? check_cifar(folder) : check_pictures(folder), folder, as_json);
+  if (is_cifar(folder)) return say(check_cifar(folder), folder, as_json);
+  if (is_text_folder(folder))
+    return check_texts({.name = "text_folder", .folder = folder}, as_json);
+  return say(check_pictures(folder), folder, as_json);
 }
 
 /// Checks the data set of a recipe. One without a check of its own is read as by a run, which
@@ -193,6 +197,7 @@ int check_data_set(const DataOptions& options, bool as_json) {
     return say(check_listed_pictures(options.file, options.targets), options.file, as_json);
   if (name == "image_folder" || name == "cifar") return check_folder(options.folder, as_json);
   if (name == "npy") return check_arrays(options, as_json);
+  if (name == "text_list" || name == "text_folder") return check_texts(options, as_json);
   const datasets::Named named = datasets::make(options, datasets::Network::forbidden);
   std::cout << (as_json ? json_of(named.description)
                         : printable(named.description, 2000) + "\n0 errors, 0 warnings\n");

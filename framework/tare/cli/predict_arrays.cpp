@@ -10,6 +10,7 @@
 
 #include "tare/base/error.h"
 #include "tare/data/npy.h"
+#include "tare/data/npy_pictures.h"
 
 namespace tare::cli {
 namespace {
@@ -33,11 +34,18 @@ class ArrayReader {
       shape_[1] = shape_[2] = kAny;
   }
 
-  ArraySamples read() const {
+  ArraySamples read() {
+    // Grey pictures as NumPy has them, which the data set npy takes, too.
+    if (is_image_ && shape_[0] == 1 && array_.scalar_type() == c10::kByte && array_.dim() == 3 &&
+        !fits(array_.sizes()) && fits(array_.unsqueeze(1).sizes().slice(1)))
+      array_ = array_.unsqueeze(1);
     const bool is_one = !shape_.empty() && fits(array_.sizes());
     if (!is_one && (array_.dim() == 0 || (!shape_.empty() && !fits(array_.sizes().slice(1)))))
       refuse_shape();
     ArraySamples result{.samples = is_one ? array_.unsqueeze(0) : array_, .is_one = is_one};
+    if (is_image_)
+      if (const std::string problem = picture_problem(result.samples); !problem.empty())
+        refuse("data", problem);
     result.samples = converted(result.samples);
     result.pictures = is_image_ && result.samples.scalar_type() == c10::kByte;
     if (is_transformed_ && !result.pictures) check_size(result.samples);

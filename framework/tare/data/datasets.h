@@ -53,8 +53,8 @@ struct DataOptions {
   std::vector<std::string> categories{}, numbers{};
   std::vector<std::string> missing_values{};  ///< csv, jsonl: more texts of a missing field
   std::string fill = "median";  ///< csv, jsonl: what takes the place of a missing number
-  std::string separator{};      ///< csv, text_list: one character; empty: found in the head
-  bool header = true;           ///< csv, text_list: the first line names the columns
+  std::string separator{};      ///< csv: one character; empty: found in the head
+  bool header = true;           ///< csv: the first line names the columns
   /// Files of tfrecord data, or folders of files; `valid_files` and `test_files` are for splits of
   /// their own, also of csv, jsonl and text_list.
   std::vector<std::string> files{}, valid_files{}, test_files{};

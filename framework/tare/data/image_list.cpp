@@ -205,7 +205,7 @@ bool are_labels(const std::vector<ListedPicture>& pictures) {
 std::vector<ListedPicture> list_pictures(const fs::path& file,
                                          const std::vector<std::string>& targets,
                                          TableFindings* findings) {
-  const TableText table = read_table(file, {.kind = "csv", .limit_bytes = kMostBytes}, findings);
+  const TableText table = read_table(file, {.limit_bytes = kMostBytes}, findings);
   const Places places{.path = column_of(table, "path"),
                       .label = targets.empty() ? column_of(table, "label") : -1,
                       .split = column_of(table, "split"),

@@ -97,7 +97,7 @@ Found arrays(const DataOptions& o, bool) {
   if (const std::string warning = picture_warning(input); !warning.empty())
     log::warning_once(printable(o.file) + ' ' + warning);
   // Grey pictures as NumPy has them, such as those of MNIST, lack a dimension.
-  if (input.scalar_type() == at::kByte && input.dim() == 3) input = input.unsqueeze(1);
+  if (are_grey_pictures(input)) input = input.unsqueeze(1);
   const bool pictures = input.scalar_type() == at::kByte && input.dim() == 4;
   if (!pictures) {
     input = input.to(at::kFloat);

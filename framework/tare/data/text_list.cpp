@@ -33,11 +33,14 @@ size_t column_of(const TableText& table, const char* field, const std::string& n
 /// Holds a file and the places of its columns.
 struct Texts {
   Texts(const fs::path& file, const TextListOptions& options)
-      : table(read_table(file, options.format)), text(column_of(table, "columns", options.text)) {
+      : table(read_table(file)), text(column_of(table, "columns", options.text)) {
     const bool has_default = std::ranges::find(table.names(), kLabel) != table.names().end();
     has_labels = !options.label.empty() || has_default;
     if (has_labels)
       label = column_of(table, "target", options.label.empty() ? kLabel : options.label);
+    if (has_labels && label == text)
+      throw ConfigError("data.make", "target", "is the column of the texts too", "another column",
+                        options.text);
   }
   TableText table;
   size_t text = 0, label = 0;
@@ -123,7 +126,6 @@ Found list(const DataOptions& o, bool) {
                       "the name of one column of texts", listed(o.columns, 20));
   (void)table_paths(o);  // refuses a file that is given twice
   TextListOptions options{.label = o.target,
-                          .format = {.separator = o.separator, .header = o.header},
                           .length = o.length,
                           .collate = collate_of_texts(o),
                           .valid_files = {o.valid_files.begin(), o.valid_files.end()},
@@ -140,10 +142,10 @@ Found list(const DataOptions& o, bool) {
 
 void add_text_list(Registry& all) {
   all.add("text_list", "reads texts and their classes as bytes from the rows of a table", [] {
-    return Kind{.fields = {"file", "columns", "target", "separator", "header", "length", "collate",
-                           "valid_files", "test_files"},
-                .make = list,
-                .images = false};
+    return Kind{
+        .fields = {"file", "columns", "target", "length", "collate", "valid_files", "test_files"},
+        .make = list,
+        .images = false};
   });
 }
 

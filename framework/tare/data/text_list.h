@@ -8,7 +8,6 @@
 
 #include "tare/data/collate.h"
 #include "tare/data/splits.h"
-#include "tare/transform/table_text.h"
 
 namespace tare {
 
@@ -18,7 +17,6 @@ struct TextListOptions {
   /// The column of the classes; empty: `label` where the table has such a column, else the texts
   /// have no labels.
   std::string label{};
-  TableFormat format{};     ///< of all files
   int64_t length = 0;       ///< bytes of a text that are read, >= 0; 0: all
   Collate collate = pad();  ///< joins texts of different length
   std::vector<std::filesystem::path> valid_files{};  ///< of a validation split of their own

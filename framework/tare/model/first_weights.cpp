@@ -137,6 +137,12 @@ class WeightsFile {
     std::vector<NamedTensor> taken;
     for (const NamedTensor& target : targets) {
       const auto found = outlines_.find(target.name);
+      // Files of another program may lack the counts, which only an average of all batches reads.
+      if (found == outlines_.end() && target.name.ends_with(".num_batches_tracked")) continue;
+      if (found == outlines_.end() && target.name.starts_with(head + '.') && !has_others(targets)) {
+        fresh += (fresh.empty() ? "" : ", ") + target.name;
+        continue;
+      }
       if (found == outlines_.end())
         throw FormatError(kMake, path_, target.name,
                           "is missing in the weights file" + advice_for(target.name));
@@ -166,6 +172,12 @@ class WeightsFile {
   }
 
  private:
+  /// Whether the file has a tensor that is no target, which may be the head under another name.
+  [[nodiscard]] bool has_others(const std::vector<NamedTensor>& targets) const {
+    return std::ranges::any_of(outlines_, [&](const auto& stored) {
+      return std::ranges::find(targets, stored.first, &NamedTensor::name) == targets.end();
+    });
+  }
   /// Returns what to do about a name that is missing.
   [[nodiscard]] std::string advice_for(const std::string& name) const {
     std::vector<std::string> known;
@@ -202,7 +214,8 @@ void load_weights(const std::vector<NamedTensor>& targets, const std::string& he
     log::info("weights of " + path + " have '" + printable(file.prefix()) +
               "' in front of each name, which was dropped");
   if (!fresh.empty())
-    log::info("weights of " + path + " have another class count; freshly initialised: " + fresh);
+    log::info("weights of " + path +
+              " have another class count, or no head; freshly initialised: " + fresh);
 }
 
 }  // namespace tare::models

@@ -60,18 +60,21 @@ void check_mixes_no_codes(const RecipeOptions& recipe, const DataFacts& facts,
 
 /// Refuses a second callback that restores the best weights of a phase, of which one would have no
 /// effect.
-void check_restores_once(const RecipeOptions& recipe, size_t phase,
-                         const std::vector<ChosenCallback>& list) {
-  if (recipe.phases[phase].best.empty()) return;
-  for (const ChosenCallback& chosen : list) {
-    if (!dynamic_cast<const SaveBest*>(chosen.callback.get())) continue;
-    const auto [monitor, checkpoint, restore] = config::read<SaveBestOptions>(chosen.options);
-    if (!restore) continue;
-    refuse(recipe, chosen.path,
-           "restores the best weights at the end of a phase, as phases." + std::to_string(phase) +
-               ".best does, so that one of the two would have no effect",
-           "restore: false, or no `best`", monitor.figure);
-  }
+void check_restores_once(const RecipeOptions& recipe, size_t phase) {
+  std::string first;
+  if (!recipe.phases[phase].best.empty()) first = "phases." + std::to_string(phase) + ".best";
+  for (const auto& of : {std::optional<size_t>(), std::optional(phase)})
+    for (const ChosenCallback& chosen : make_callbacks(recipe, of)) {
+      if (!dynamic_cast<const SaveBest*>(chosen.callback.get())) continue;
+      const auto [monitor, checkpoint, restore] = config::read<SaveBestOptions>(chosen.options);
+      if (!restore) continue;
+      if (!first.empty())
+        refuse(recipe, chosen.path,
+               "restores the best weights at the end of a phase, as " + first +
+                   " does, so that one of the two would have no effect",
+               "restore: false, or one of the two", monitor.figure);
+      first = chosen.path;
+    }
 }
 
 /// The columns of the epochs table and the names of callbacks, as the list of a fit is walked.
@@ -156,8 +159,7 @@ void check_callbacks(const RecipeOptions& recipe) {
   for (size_t i = 0; i < recipe.phases.size(); ++i) {
     Walk of_phase = of_recipe;
     of_phase.check(make_callbacks(recipe, i));
-    check_restores_once(recipe, i, make_callbacks(recipe));
-    check_restores_once(recipe, i, make_callbacks(recipe, i));
+    check_restores_once(recipe, i);
   }
 }
 

@@ -125,6 +125,10 @@ void add_columns(config::OwnOptions& options, const std::string& model, const Da
   }
 }
 
+bool scales_outputs(const std::string& model) {
+  return own_options_of(model).find("output_deviation") != nullptr;
+}
+
 std::vector<std::string> category_columns(const RecipeOptions& recipe, const DataFacts& data) {
   if (const RowCoding* rows = rows_of(data)) return names_of(*rows);
   std::vector<std::string> names;

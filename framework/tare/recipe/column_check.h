@@ -16,6 +16,9 @@ namespace tare {
 /// Of several targets that are numbers the two are lists.
 void add_columns(config::OwnOptions& options, const std::string& model, const DataFacts& data);
 
+/// Whether a model multiplies its outputs by the deviation of the target, see add_columns().
+[[nodiscard]] bool scales_outputs(const std::string& model);
+
 /// Throws ConfigError if the model does not take the columns of the data: categories of a table
 /// that it has no option for, other `categories` than those of the table, or codes in the rows of
 /// other data that `categories` does not have. Reads all rows of the latter.

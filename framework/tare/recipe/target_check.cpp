@@ -8,6 +8,7 @@
 #include "tare/base/error.h"
 #include "tare/base/log.h"
 #include "tare/base/text_plot.h"
+#include "tare/recipe/column_check.h"
 #include "tare/recipe/phase_data.h"
 
 namespace tare {
@@ -46,6 +47,15 @@ bool agree(const std::vector<std::string>& one, const std::vector<std::string>& 
 
 bool is_number(const RowCoding& rows) { return rows.target_deviation > 0; }
 
+/// Returns the targets whose units the outputs of a model have that scales them; empty: there are
+/// none.
+std::vector<std::string> scaled_targets(const DataFacts& data) {
+  const RowCoding* rows = rows_of(data);
+  if (!rows) return {};
+  if (is_number(*rows)) return {rows->target};
+  return rows->target_means.empty() ? std::vector<std::string>() : rows->targets;
+}
+
 /// Compares a phase with the phase before it.
 class Comparison {
  public:
@@ -75,7 +85,23 @@ class Comparison {
     if (is_number(*rows_now)) warn_of_unit(*rows_then, *rows_now);
   }
 
+  /// Checks a phase whose head is new, which leaves the units of the outputs as they are.
+  void check_units() const {
+    const std::vector<std::string> then = scaled_targets(then_), now = scaled_targets(now_);
+    if (!is_scaled() || then == now) return;
+    throw_at_data("has " + (now.empty() ? "a target that is no number" : listed(now, kMostNames)) +
+                      ", but the outputs of the model are in the units of " +
+                      listed(then, kMostNames) + " in " + text_of(recipe_, before_) +
+                      ", which reset_head does not change",
+                  "equal targets in all phases, or a recipe of its own with model.weights");
+  }
+
  private:
+  /// Whether the outputs of the model have units, which a new head does not change.
+  [[nodiscard]] bool is_scaled() const {
+    return scales_outputs(recipe_.model.name) && !scaled_targets(then_).empty();
+  }
+
   /// Compares the columns of numbers of lists of pictures.
   void check_names() const {
     const auto targets_of = [&](size_t phase) {
@@ -103,8 +129,10 @@ class Comparison {
   [[noreturn]] void throw_at_data(const std::string& problem, const std::string& allowed) const {
     const bool own = recipe_.phases[phase_].data.has_value();
     const std::string path = own ? "phases." + std::to_string(phase_) + ".data" : "data";
-    throw ConfigError("recipe.run", path, problem,
-                      allowed + ", or reset_head: true in " + text_of(recipe_, phase_), "")
+    const bool new_head = !recipe_.phases[phase_].reset_head && !is_scaled();
+    throw ConfigError(
+        "recipe.run", path, problem,
+        allowed + (new_head ? ", or reset_head: true in " + text_of(recipe_, phase_) : ""), "")
         .within("", recipe_.file.place(path));
   }
 
@@ -133,7 +161,10 @@ class Comparison {
 
 void check_same_targets(const RecipeOptions& recipe, const std::vector<DataFacts>& phases) {
   for (size_t i = 1; i < phases.size(); ++i)
-    if (!recipe.phases[i].reset_head) Comparison(recipe, phases, i).check();
+    if (recipe.phases[i].reset_head)
+      Comparison(recipe, phases, i).check_units();
+    else
+      Comparison(recipe, phases, i).check();
 }
 
 }  // namespace tare

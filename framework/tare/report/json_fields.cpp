@@ -42,7 +42,14 @@ void JsonValue::refuse_without(const std::string& name) const {
 }
 
 ordered_json parse_json(const std::string& text, const JsonSource& source) {
-  auto json = ordered_json::parse(text, nullptr, /*allow_exceptions=*/false);
+  constexpr int kDeepest = 64;  // the files of a run have fewer levels
+  const auto limit = [&](int depth, ordered_json::parse_event_t, ordered_json&) {
+    if (depth > kDeepest)
+      throw FormatError(source.operation, source.file, "the file",
+                        "has more than " + std::to_string(kDeepest) + " levels: it is damaged");
+    return true;
+  };
+  auto json = ordered_json::parse(text, limit, /*allow_exceptions=*/false);
   if (json.is_discarded())
     throw FormatError(source.operation, source.file, "the file", "is not JSON: it is damaged");
   return json;

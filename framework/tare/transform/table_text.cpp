@@ -219,8 +219,10 @@ class TableReader {
     std::vector<std::string_view> fields;
     for (bool named = false; at_ < size();) {
       const int64_t line = line_;
+      const size_t start = std::string_view(begin(), size()).find_first_not_of(' ', at_);
+      const bool is_quoted = start < size() && begin()[start] == '"';
       const bool is_read = next_record(separator, fields);
-      if (fields.size() == 1 && fields.front().empty()) continue;
+      if (fields.size() == 1 && fields.front().empty() && !is_quoted) continue;
       if (!named) {
         if (!is_read) fail("head", "cannot be read");
         std::vector<std::string> names(fields.begin(), fields.end());
@@ -245,8 +247,12 @@ class TableReader {
 
   /// Brings the elements of a JSON array to lines.
   void split_array() {
-    const auto array = nlohmann::ordered_json::parse(
-        begin() + at_, begin() + size(), /*callback=*/nullptr, /*allow_exceptions=*/false);
+    constexpr int kDeepest = 2;  // a list in an object is refused, whatever is in the list
+    using Json = nlohmann::ordered_json;
+    const auto array = Json::parse(
+        begin() + at_, begin() + size(),
+        [](int depth, Json::parse_event_t, Json&) { return depth <= kDeepest; },
+        /*allow_exceptions=*/false);
     if (!array.is_array())
       fail("the file", "begins as a JSON array, but is none: write [{...}, {...}]");
     std::string lines;
@@ -277,7 +283,7 @@ class TableReader {
           const auto name = parsed.get<std::string>();
           if (!keys.insert(name).second) twice = name;
         }
-        return true;
+        return depth <= 1;  // a list in an object is refused, whatever is in the list
       };
       auto object = Json::parse(line, see, /*allow_exceptions=*/false);
       if (!object.is_object()) {
