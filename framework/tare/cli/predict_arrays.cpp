@@ -36,8 +36,8 @@ class ArrayReader {
 
   ArraySamples read() {
     // Grey pictures as NumPy has them, which the data set npy takes, too.
-    if (is_image_ && shape_[0] == 1 && array_.scalar_type() == c10::kByte && array_.dim() == 3 &&
-        !fits(array_.sizes()) && fits(array_.unsqueeze(1).sizes().slice(1)))
+    if (is_image_ && shape_[0] == 1 && are_grey_pictures(array_) && !fits(array_.sizes()) &&
+        fits(array_.unsqueeze(1).sizes().slice(1)))
       array_ = array_.unsqueeze(1);
     const bool is_one = !shape_.empty() && fits(array_.sizes());
     if (!is_one && (array_.dim() == 0 || (!shape_.empty() && !fits(array_.sizes().slice(1)))))
