@@ -94,6 +94,11 @@ TEST_F(PredictArrays, PicturesArePredictedAsTheirFiles) {
   for (size_t i : {0U, 1U})
     EXPECT_TRUE(
         at::equal(found.predictions.at(i), predict(std::to_string(i) + ".png").predictions.at(0)));
+  const Found grey = array(pictures.view({2, 8, 8}));
+  EXPECT_THAT(grey.lines, ElementsAre(1, 2)) << "as NumPy has MNIST";
+  EXPECT_TRUE(at::equal(grey.predictions.at(1), found.predictions.at(1)));
+  EXPECT_THAT(array(at::full({1, 1, 8, 8}, 255, at::kFloat)).errors,
+              ElementsAre(HasSubstr("data: has the levels of pictures")));
   const Found one = array(pictures[1]);
   EXPECT_THAT(one.lines, ElementsAre(0)) << "the whole file";
   EXPECT_TRUE(at::equal(one.predictions.at(0), found.predictions.at(1)));
