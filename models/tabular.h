@@ -57,7 +57,7 @@ struct TabularImpl : torch::nn::Module {
   torch::nn::Sequential layers;             ///< linear, ReLU, norm, dropout; the last: linear
   std::vector<int64_t> categories;          ///< as in the options
   int64_t columns = 0;                      ///< of a row
-  /// As in the options, one for all outputs or one for each; both lists are equally long.
+  /// Hold the numbers of the options, one for all outputs or one for each. Both have one length.
   std::vector<double> output_mean, output_deviation;
 };
 TORCH_MODULE(Tabular);

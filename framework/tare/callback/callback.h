@@ -149,8 +149,7 @@ using CallbackPtr = std::shared_ptr<Callback>;
 
 /// Is the base of all callbacks: every event does nothing and proceeds. Callbacks run in the order
 /// of their list, those of the Learner before those of the call, see also move_logs_back(). An
-/// exception from a callback ends
-/// the fit like any other. Called on the thread that called fit().
+/// exception from a callback ends the fit like any other. Called on the thread that called fit().
 ///
 /// A task with turns of several optimizers has after_forward, after_loss, after_backward and
 /// after_step in each turn, see FitContext::turn; `step` rises in the last one.

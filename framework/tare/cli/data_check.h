@@ -32,8 +32,8 @@ namespace tare::cli {
 [[nodiscard]] std::string text_of(const std::vector<NpyCheck>& arrays,
                                   const std::string& description, size_t width);
 /// Returns {data, arrays[] {file, dtype, shape, not_finite, first_not_finite, min, mean, max},
-/// problems[] {file, problem}, problem_count, warnings[] {file, problem}}. The figures are null where no element is finite, and
-/// the description is null where it is empty.
+/// problems[] {file, problem}, problem_count, warnings[] {file, problem}}. The figures are null
+/// where no element is finite, and the description is null where it is empty.
 [[nodiscard]] std::string json_of(const std::vector<NpyCheck>& arrays,
                                   const std::string& description);
 

@@ -15,6 +15,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kInput = "input";  // the short name of the first input
+
 /// Returns the names under which a file of tensors has the model's first input: its own, and
 /// `input`, the short form, unless another input is called so.
 std::vector<std::string> first_names(const BundleManifest& manifest) {

@@ -1,4 +1,4 @@
-// A CSV file that lists pictures with their classes, as a data set.
+// A table that lists pictures with their classes, as a data set.
 #pragma once
 
 #include <filesystem>
@@ -10,7 +10,7 @@
 
 namespace tare {
 
-/// Reads a list of PNG, JPEG and WebP files: CSV as read_table() reads it, whose first row names
+/// Reads a list of PNG, JPEG and WebP files: CSV or JSON as read_table() reads it, whose head names
 /// the columns. `path` is the file, relative to the folder of the list or absolute. `label` is the
 /// name of its class; without the column the pictures have no labels. `split` is train, valid (or
 /// val) or test; without the column all rows are one data set, which is `train` of the result, and

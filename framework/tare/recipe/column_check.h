@@ -13,7 +13,7 @@ namespace tare {
 
 /// Gives a model's own options `categories`, and `output_mean` and `output_deviation`, the values
 /// of the data, if these are rows of a table, the model has such options, and they are not given.
-/// Of several targets that are numbers the two are lists.
+/// `output_mean` and `output_deviation` are lists where there are several targets of numbers.
 void add_columns(config::OwnOptions& options, const std::string& model, const DataFacts& data);
 
 /// Whether a model multiplies its outputs by the deviation of the target, see add_columns().

@@ -47,7 +47,7 @@ Action LiveLog::after_batch(FitContext& context) {
   return Action::proceed;
 }
 
-// Its time is none of training.
+// The rate of samples counts the time of training alone.
 Action LiveLog::before_validate(FitContext&) {
   validation_ = Clock::now();
   return Action::proceed;

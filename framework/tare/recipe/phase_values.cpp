@@ -1,4 +1,4 @@
-// Finds what a phase takes from its recipe.
+// Finds the values that hold for a phase.
 #include "tare/recipe/phase_values.h"
 
 #include "tare/train/train_state.h"

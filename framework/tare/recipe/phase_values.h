@@ -1,4 +1,4 @@
-// What a phase takes from its recipe: its own values, or those of the whole. Internal.
+// Finds the values of a phase: those that it gives itself, or else those of its recipe. Internal.
 #pragma once
 
 #include <cstdint>
