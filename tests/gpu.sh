@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds everything for the card of this machine, runs every test that needs one, shows plans beside runs, times the
-# Learner against loops by hand and against Python torch where there is one, and writes what it found as a page. It ends with 1 where something failed; the page is
-# written nevertheless and says what.
+# Learner against loops by hand and against Python torch where there is one, and writes what it found as a page. It ends
+# with 1 where something failed; the page is written nevertheless and says what.
 # Usage: bash tests/gpu.sh [--page FILE] [--quick]
 #   --page FILE  where the page goes (default docs/gpu.md)
 #   --quick      few tests and rounds, for trying the script; the page says so
@@ -59,8 +59,52 @@ for precision in "${precisions[@]}"; do
   echo "$ tare run card.yaml precision=$precision"
   (cd "$work" && "$OLDPWD/build/bin/tare" run card.yaml precision=$precision name=$precision --json "$precision.json" \
     2>&1) >"$work/run" || failed=1
-  grep -E 'peak|error' "$work/run" || true
+  grep -E 'peak|error' "$work/run" | sed -E 's/, consumed [^,]*//; s/, reclaimed.*//' | fold -s -w 120 || true
 done >"$work/peaks"
+# Models, optimizers and callbacks in each precision, six runs at a time.
+cat >"$work/zoo.yaml" <<YAML
+device: cuda:0
+workers: 0
+batch: 32
+data: {name: generated_digits, count: 640, size: 32}
+model: {name: convnet}
+phases:
+- {name: all, epochs: 2}
+YAML
+for i in $(seq 400); do echo "Line $i of a text for the model gpt, which learns to continue it."; done >"$work/lines.txt"
+models=(convnet mlp resnet18 resnet50 mobilenet_v3_small mobilenet_v3_large "vit model.options.patch=8"
+  "vit model.options.patch=8 model.dropout=0.1 model.width=192 model.heads=3 model.layers=4"
+  "lstm data={name: generated_texts, count: 640}"
+  "gpt data={name: text, file: lines.txt, context: 64} model.layers=4 model.heads=4 model.width=128"
+  "resnet9 kernels.channels_last=true" "resnet9 kernels.deterministic=true" "resnet9 micro_batch=8"
+  "resnet9 optimizer.kind=muon" "resnet9 callbacks=[{ema: {decay: 0.99}}]" "resnet18 optimizer.kind=adamw8bit"
+  "resnet9 data.size=224 data.count=128")
+zoo_precisions=(fp32 bf16 bf16-true)
+if [ $quick = 1 ]; then models=(mlp "resnet9 micro_batch=8"); zoo_precisions=(fp32); fi
+# zoo_run PRECISION "MODEL [KEY=VALUE ...]": prints what was run, and the two peaks in bytes.
+zoo_run() {
+  local settings name="$2 $1" run="zoo-${2//[^a-z0-9]/-}-$1"
+  mapfile -t settings < <(sed -E 's/ ([a-z_.]+=)/\n\1/g' <<<"model.name=$2")
+  if (cd "$work" && "$repository/build/bin/tare" run zoo.yaml "${settings[@]}" "precision=$1" "name=$run" \
+    --json "$run.json" >"$run.log" 2>&1); then
+    echo "$name: peak $(bytes_of peak_bytes "$work/$run.json") B, planned $(bytes_of planned_peak_bytes "$work/$run.json") B"
+  else
+    echo "$name: failed: $(grep -m1 'error' "$work/$run.log")"
+  fi
+}
+# bytes_of FIELD FILE: prints the number of the first phase.
+bytes_of() { sed -n "s/^ *\"$1\": \([0-9]*\).*/\1/p" "$2" | head -1; }
+repository=$PWD
+for precision in "${zoo_precisions[@]}"; do
+  for model in "${models[@]}"; do
+    while [ "$(jobs -r | wc -l)" -ge 6 ]; do wait -n || true; done
+    zoo_run "$precision" "$model" >>"$work/zoo" &
+  done
+done
+wait
+sort "$work/zoo" | fold -s -w 120 >"$work/zoo-sorted"
+! grep -q ': failed: ' "$work/zoo" || failed=1
+
 # The peaks that are not the planned ones, as they are printed.
 sed -nE '/^\$/h; s/.*, peak ([^(]+) \(planned ([^)]+)\).*/&\n\1\n\2/; /\n(.*)\n\1$/!{ /\n/{ G; s/\n.*\n\$ tare run card.yaml (.*)/ [\1]/p; } }' "$work/peaks" >"$work/differ"
 
@@ -92,6 +136,8 @@ done
     printf '```\n\nThe peaks of these phases are not the planned ones:\n\n```text\n'
     cat "$work/differ"
   fi
+  printf '```\n\nModels with their options, in each precision:\n\n```text\n'
+  cat "$work/zoo-sorted"
   printf '```\n\n## Times\n\nThe other side is the same step, written by hand with LibTorch. The medians of ratios, above 1 where the\n'
   printf 'Learner takes longer (`%s`):\n\n```text\n' "${bench[*]}"
   cat "$work/times"

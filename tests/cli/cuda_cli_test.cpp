@@ -63,6 +63,15 @@ void expect_as_planned(const nlohmann::json& report) {
     EXPECT_EQ(phase["planned_peak_bytes"], phase["peak_bytes"]) << phase["name"];
 }
 
+/// Returns the numbers between the commas of a row.
+std::vector<double> numbers_of(const std::string& row) {
+  std::vector<double> numbers;
+  std::istringstream fields(row);
+  for (std::string field; std::getline(fields, field, ',');)
+    numbers.push_back(std::strtod(field.c_str(), nullptr));
+  return numbers;
+}
+
 TEST_F(CardCli, TopShowsTheCards) {
   const auto top = tare({"top", "--json"});
   ASSERT_EQ(top.status, 0) << top.err;
@@ -98,12 +107,11 @@ TEST_F(CardCli, EveryPhasePeaksAsPlanned) {
   const auto run = tare({"run", "card.yaml", "--json", "run.json"});
   ASSERT_EQ(run.status, 0) << run.err;
   EXPECT_THAT(run.out, HasSubstr("after destroy: 0 B tracked above the start"));
-  if (is_stand_in()) expect_as_planned(json_of("run.json"));
+  expect_as_planned(json_of("run.json"));
 }
 
 // The optimizer's state, which the first step makes, stands beside a whole batch in epoch 2 only.
 TEST_F(CardCli, PhasesWithOneWholeBatchPeakAsPlanned) {
-  if (!is_stand_in()) GTEST_SKIP() << "a card's convolutions choose workspaces by themselves";
   for (const char* epochs : {"1", "2"}) {
     const auto run = tare({"run", "card.yaml", "batch=100",
                            std::string("phases.1.epochs=") + epochs, "--json", "run.json"});
@@ -114,7 +122,6 @@ TEST_F(CardCli, PhasesWithOneWholeBatchPeakAsPlanned) {
 
 // Weights of some MiB and states of earlier phases lie in blocks that are not split.
 TEST_F(CardCli, PhasesOfWideFrozenWeightsPeakAsPlanned) {
-  if (!is_stand_in()) GTEST_SKIP() << "a card's convolutions choose workspaces by themselves";
   for (const std::string weights : {"fp8", "as_is"})
     for (const std::string precision : {"fp32", "bf16-true"})
       for (const std::string clears : {"true", "false"}) {
@@ -133,7 +140,6 @@ TEST_F(CardCli, PhasesOfWideFrozenWeightsPeakAsPlanned) {
 
 // The last step has no batch ahead of it.
 TEST_F(CardCli, PhasesOfFewStepsPeakAsPlanned) {
-  if (!is_stand_in()) GTEST_SKIP() << "a card's convolutions choose workspaces by themselves";
   for (const char* workers : {"0", "1", "2"})
     for (const char* model : {"model={name: mlp}", "model={name: resnet9, width: 8}"})
       for (const char* micro_batch : {"auto", "7"}) {
@@ -280,7 +286,7 @@ TEST_F(CardCli, EveryPhaseOfTheRecipesPeaksAsPlanned) {
     words.insert(words.end(), recipe.begin() + 1, recipe.end());
     const auto run = tare(words);
     ASSERT_EQ(run.status, 0) << recipe[0] << run.err;
-    if (is_stand_in()) expect_as_planned(json_of("run.json"));
+    expect_as_planned(json_of("run.json"));
   }
 }
 
@@ -322,7 +328,7 @@ TEST_F(CardCli, EveryPhaseOfOtherRecipesPeaksAsPlanned) {
     words.insert(words.end(), settings.begin(), settings.end());
     const auto run = tare(words);
     ASSERT_EQ(run.status, 0) << recipe << run.err;
-    if (is_stand_in()) expect_as_planned(json_of("run.json"));
+    expect_as_planned(json_of("run.json"));
   }
 }
 
@@ -399,7 +405,7 @@ TEST_F(CardCli, TheSecondCardIsTaken) {
   if (!has_two_cards()) GTEST_SKIP() << "there is one card";
   const auto run = tare({"run", "card.yaml", "device=cuda:1", "--json", "run.json"});
   ASSERT_EQ(run.status, 0) << run.err;
-  if (is_stand_in()) expect_as_planned(json_of("run.json"));
+  expect_as_planned(json_of("run.json"));
 }
 
 TEST_F(CardCli, ABudgetIsKeptByMicroBatches) {
@@ -416,7 +422,7 @@ TEST_F(CardCli, ABudgetIsKeptByMicroBatches) {
       with("run", {"--device-budget", std::to_string(peak * 9 / 10), "--json", "run.json"});
   ASSERT_EQ(run.status, 0) << run.err;
   EXPECT_THAT(run.out, HasSubstr("in micro-batches of "));
-  if (is_stand_in()) expect_as_planned(json_of("run.json"));
+  expect_as_planned(json_of("run.json"));
   const std::vector<std::string> budget{"--device-budget", std::to_string(peak * 9 / 10)};
   const auto within = with("plan", {budget[0], budget[1], "--json", "plan.json"});
   ASSERT_EQ(within.status, 0) << within.err;
@@ -476,10 +482,10 @@ TEST_F(CardCli, AnAllocatorWithoutACacheIsNamed) {
 }
 
 TEST_F(CardCli, AShareOfTheCardFromTheEnvironmentIsItsBudget) {
-  ::setenv("PYTORCH_CUDA_ALLOC_CONF", "per_process_memory_fraction:0.001", 1);
+  ::setenv("PYTORCH_CUDA_ALLOC_CONF", "per_process_memory_fraction:0.0002", 1);
   const auto plan = tare({"plan", "card.yaml", "--device", "cuda:0"});
   ::unsetenv("PYTORCH_CUDA_ALLOC_CONF");
-  EXPECT_THAT(plan.out + plan.err, HasSubstr("does not fit")) << "in 16 MiB of 16 GiB";
+  EXPECT_THAT(plan.out + plan.err, HasSubstr("does not fit")) << "in 3 MiB of 16 GiB, or 29 of 140";
 }
 
 TEST_F(CardCli, ARefusedAllocationIsTriedAgain) {
@@ -532,10 +538,20 @@ TEST_F(CardCli, ARunWithoutAPlanSaysWhy) {
 TEST_F(CardCli, TheLossesAreTheHosts) {
   if (!kernels_compute()) return;  // losses of kernels that do nothing are no numbers
   ASSERT_EQ(tare({"run", "card.yaml", "device=cpu", "name=host"}).status, 0);
-  ASSERT_EQ(tare({"run", "card.yaml"}).status, 0);
-  for (const char* phase : {"head.csv", "all.csv"})
-    EXPECT_EQ(rows_without_time(folder_ / "runs/card" / phase),
-              rows_without_time(folder_ / "runs/host" / phase));
+  ASSERT_EQ(tare({"run", "card.yaml", "kernels.tf32=false"}).status, 0);
+  for (const char* phase : {"head.csv", "all.csv"}) {
+    const std::string card = rows_without_time(folder_ / "runs/card" / phase),
+                      host = rows_without_time(folder_ / "runs/host" / phase);
+    if (is_stand_in()) {
+      EXPECT_EQ(card, host);
+      continue;
+    }
+    constexpr double kRounding = 1e-3;  // sums in another order, over some steps
+    std::istringstream ours(card), others(host);
+    for (std::string one, other; std::getline(ours, one) && std::getline(others, other);)
+      EXPECT_THAT(numbers_of(one),
+                  ::testing::Pointwise(::testing::DoubleNear(kRounding), numbers_of(other)));
+  }
 }
 
 TEST_F(CardCli, AKilledRunIsContinued) {

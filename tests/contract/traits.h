@@ -12,10 +12,12 @@
 
 namespace tare::memory {
 
+/// Whether the cards are those of the CUDA stand-in.
+inline bool is_stand_in() { return std::getenv("TARE_STAND_IN") != nullptr; }
+
 /// Whether kernels compute: not on the CUDA stand-in without values.
 inline bool kernels_compute() {
-  const char* const stand_in = std::getenv("TARE_STAND_IN");
-  return stand_in == nullptr || std::string_view(stand_in) != "plain";
+  return !is_stand_in() || std::string_view(std::getenv("TARE_STAND_IN")) != "plain";
 }
 
 struct HostTraits {

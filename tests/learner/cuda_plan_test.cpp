@@ -99,7 +99,9 @@ TEST_P(PlanOnCuda, DoesNotFitWhereTheAllocatedBytesAloneAreAboveTheLimit) {
   auto l = learner(GetParam().batch);
   const MemoryPlan plan = l->plan({.advice = false});
   backend_->reclaim();
-  const int64_t allocated = plan.start_bytes + plan.peak_bytes;
+  int64_t allocated = plan.start_bytes + plan.peak_bytes;
+  // LibTorch takes another algorithm of cuDNN where the workspace of the first is refused.
+  if (!memory::is_stand_in()) allocated -= plan.categories[Category::workspace];
   backend_->set_budget(start_.reserved_bytes + allocated - allocated / 50);
   EXPECT_THROW(l->fit(1), c10::OutOfMemoryError) << plan.str();
   backend_->set_budget({});

@@ -109,11 +109,30 @@ std::string real_sizes(const std::function<void()>& work) {
 
 Machine machine() { return parse_target(memory::CudaTraits::device().str()).machine(); }
 
+/// Whether cuDNN on a card took a few KiB more than planned, as it does for batch norms and some
+/// small convolutions with the channels innermost: `real` has the sizes of `planned` and small
+/// ones.
+bool has_small_workspaces(const std::string& real, const std::string& planned) {
+  constexpr int64_t kSmall = 8192;
+  if (memory::is_stand_in()) return false;
+  std::istringstream wanted(planned), found(real);
+  int64_t next = 0, size = 0;
+  bool more = static_cast<bool>(wanted >> next);
+  while (found >> size) {
+    if (more && size == next)
+      more = static_cast<bool>(wanted >> next);
+    else if (size >= kSmall)
+      return false;
+  }
+  return !more;
+}
+
 void expect_as_planned(const std::function<void()>& work) {
   const Trace planned = trace(work, machine());
   const std::string real = real_sizes(work), expected = planned_sizes(planned);
-  if (expected == real) return;
-  EXPECT_THAT(not_counted_on_card(planned), ::testing::Contains(::testing::HasSubstr("memory of")))
+  if (expected == real || has_small_workspaces(real, expected)) return;
+  const auto says_so = ::testing::AnyOf(::testing::HasSubstr("memory of"), kWorkspaces);
+  EXPECT_THAT(not_counted_on_card(planned), ::testing::Contains(says_so))
       << "real    " << real << "\nplanned " << expected;
 }
 

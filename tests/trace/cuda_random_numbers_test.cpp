@@ -1,5 +1,5 @@
-// Tests what is drawn on a card: a seed gives its numbers again, mean and spread are what they should
-// be, and gradients are those of what was drawn in the forward pass.
+// Tests what is drawn on a card: a seed gives its numbers again, mean and spread are what they
+// should be, and gradients are those of what was drawn in the forward pass.
 #include <algorithm>
 
 #include "trace/on_card.h"

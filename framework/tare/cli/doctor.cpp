@@ -39,9 +39,10 @@ bool has_driver() {
 }
 
 std::string driver() {
-  return has_driver() ? "NVIDIA driver present"
-                      : "none (no libcuda.so.1): training runs on the host; for a GPU install "
-                        "NVIDIA's driver";
+  if (!has_driver())
+    return "none (no libcuda.so.1): training runs on the host; for a GPU install NVIDIA's driver";
+  const std::string version = cuda::nvml_driver_version();
+  return "NVIDIA driver " + (version.empty() ? "present" : printable(version, 80));
 }
 
 /// Returns what all processes hold of all cards; asking for it makes no context.

@@ -219,12 +219,14 @@ Node write_scalar(const std::filesystem::path& value) { return Node::string(valu
 
 namespace {
 
-/// Returns ` (did you mean "epochs"?)` for a key that is not known, or the key that a recipe has in
-/// another place for a well-known name.
+/// Returns ` (did you mean "epochs"?)` for a key that is not known, the key that a recipe has in
+/// another place for a well-known name, or the place of the options that only some entries have.
 std::string likeliest_key(const std::string& key, const std::vector<std::string>& names) {
   const std::string elsewhere = familiar(key, names).empty() ? familiar_key(key) : "";
-  return elsewhere.empty() ? did_you_mean(key, names)
-                           : " (did you mean the key \"" + elsewhere + "\" of a recipe?)";
+  if (!elsewhere.empty()) return " (did you mean the key \"" + elsewhere + "\" of a recipe?)";
+  const std::string near = did_you_mean(key, names);
+  if (!near.empty() || std::ranges::find(names, "options") == names.end()) return near;
+  return " (if it is an option that only this choice has, write it as options." + key + ")";
 }
 
 }  // namespace
