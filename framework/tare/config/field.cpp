@@ -8,6 +8,7 @@
 
 #include "tare/base/error.h"
 #include "tare/base/familiar_names.h"
+#include "tare/config/override.h"
 #include "tare/config/scalar.h"
 
 namespace tare::config {
@@ -157,6 +158,7 @@ Node as_the_rule_writes(const Rule& rule, Node node) {
 }
 
 void read_field(const Field& field, const Entry& entry) {
+  if (is_unset(entry.value)) return;
   try {
     const Node value = as_the_rule_writes(field.rule, entry.value);
     field.type->read(value, field.value);
@@ -246,7 +248,13 @@ void read_fields(const Node& node, std::span<const Field> fields) {
 }
 
 void read_items(const Node& node, const Type& type, void* (*add)(void* list), void* list) {
-  if (node.kind != Kind::sequence) wrong_type(node, "a list");
+  if (node.kind == Kind::scalar && &type == &type_of<std::string>()) {  // one name
+    type.read(node, add(list));
+    return;
+  }
+  if (node.kind != Kind::sequence)
+    throw ConfigError(node.source, "", "must be a list",
+                      node.kind == Kind::null ? "" : '[' + flow_text(node) + ']', describe(node));
   for (size_t i = 0; i < node.items.size(); ++i) {
     try {
       type.read(node.items[i], add(list));
