@@ -222,11 +222,16 @@ Node write_scalar(const std::filesystem::path& value) { return Node::string(valu
 namespace {
 
 /// Returns ` (did you mean "epochs"?)` for a key that is not known, or the key that a recipe has in
-/// another place for a well-known name.
+/// another place for a well-known name, and what to know about it.
 std::string likeliest_key(const std::string& key, const std::vector<std::string>& names) {
-  const std::string elsewhere = familiar(key, names).empty() ? familiar_key(key) : "";
-  return elsewhere.empty() ? did_you_mean(key, names)
-                           : " (did you mean the key \"" + elsewhere + "\" of a recipe?)";
+  const bool is_here = !familiar(key, names).empty();
+  const std::string elsewhere = is_here ? "" : familiar_key(key), note = familiar_note(key);
+  if (!note.empty() && !is_here && elsewhere.empty()) return " (" + note + ")";
+  std::string text = elsewhere.empty()
+                         ? did_you_mean(key, names)
+                         : " (did you mean the key \"" + elsewhere + "\" of a recipe?)";
+  if (!note.empty() && !text.empty()) text.insert(text.size() - 1, " " + note);
+  return text;
 }
 
 }  // namespace
