@@ -46,6 +46,13 @@ TEST(Cli, HelpHasAnExampleForEveryCommand) {
   EXPECT_EQ(run_program("tare", {}).status, 2);
 }
 
+TEST(Cli, HelpOfACommandIsShownBehindHelpToo) {
+  for (const char* command : {"run", "predict"})
+    EXPECT_EQ(run_program("tare", {"help", command}).out,
+              run_program("tare", {command, "--help"}).out);
+  EXPECT_THAT(run_program("tare", {"help"}).out, HasSubstr("Usage: tare COMMAND"));
+}
+
 TEST(Cli, HelpNamesTheDeviceThatABudgetIsFor) {
   const auto help = run_program("tare", {"run", "--help"});
   EXPECT_NE(help.out.find("limit tensors to BYTES of the GPU's memory"), std::string::npos)

@@ -141,8 +141,10 @@ TEST_F(CardMistakes, ANameThatIsNoDeviceIsRefusedWithWhatIsAllowed) {
         Name{"cuda:foo", "device is not known, got cuda:foo; allowed: auto, cpu, cuda or cuda:N",
              "'cuda:foo' is no device to plan for"},
         Name{"cuda:-1", "device is not known, got cuda:-1", "'cuda:-1' is no device to plan for"},
-        Name{"gpu", "device is not known, got gpu", "'gpu' is no device to plan for"},
-        Name{"CUDA", "device is not known, got CUDA", "'CUDA' is no device to plan for"}}) {
+        Name{"gpu", "device is not known (did you mean \"cuda\"?), got gpu",
+             "'gpu' is no device to plan for"},
+        Name{"CUDA", "device is not known (did you mean \"cuda\"?), got CUDA",
+             "'CUDA' is no device to plan for"}}) {
     const std::string device = name.name;
     expect(2, {"run", "card.yaml", "device=" + device}, name.of_run);
     expect(2, {"plan", "card.yaml", "--device", device}, name.of_plan);
@@ -150,7 +152,7 @@ TEST_F(CardMistakes, ANameThatIsNoDeviceIsRefusedWithWhatIsAllowed) {
   }
   for (const char* device : {"cuda:foo", "gpu"})
     expect(2, {"sweep", "run", "sweep.yaml", std::string("set.device=") + device},
-           "device is not known, got ");
+           "device is not known");
   for (const char* device : {"cuda:1", "cuda:7"})
     expect(2, {"sweep", "run", "sweep.yaml", std::string("set.device=") + device},
            std::string("[device] ") + device + " is not there, only cpu, cuda:0; use device: auto");

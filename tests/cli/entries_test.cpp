@@ -359,10 +359,37 @@ TEST(Familiar, NamesOfOtherLibrariesLeadToKeysThatThereAre) {
            {"num_classes", "model.classes"},
            {"batch_tfms", "data.transforms"},
            {"loss_fn", "loss"},
-           {"random_state", "seed"}})
+           {"random_state", "seed"},
+           {"weight_decay", "optimizer.weight_decay"},
+           {"dropout", "model.dropout"},
+           {"clip_grad_norm", "clip.norm"},
+           {"test_size", "data.test"},
+           {"sep", "data.separator"}})
     EXPECT_EQ(familiar(name, keys), here) << name;
   EXPECT_EQ(familiar("batch", keys), "") << "the name that Tare has, too";
   EXPECT_EQ(familiar("anything", keys), "");
+}
+
+TEST(Familiar, NamesOfOtherLibrariesLeadToOptionsOfEntries) {
+  for (const auto& [name, here] : std::vector<std::pair<const char*, const char*>>{
+           {"class_weights", "loss.cross_entropy.class_weights"},
+           {"label_smoothing", "loss.cross_entropy.label_smoothing"},
+           {"pos_weight", "loss.bce_with_logits.positive_weight"},
+           {"patience", "callbacks.early_stopping.patience"},
+           {"ema", "callbacks.ema"},
+           {"mixup", "callbacks.mixup"},
+           {"tensorboard", "callbacks.tensorboard"},
+           {"swa", "callbacks.swa"}}) {
+    EXPECT_EQ(familiar_key(name), here);
+    EXPECT_TRUE(cli::entry_explanation(here, 80)) << here;
+  }
+}
+
+TEST(Familiar, NotesSayWhatANameCountsHere) {
+  EXPECT_THAT(familiar_note("gradient-accumulation-steps"),
+              HasSubstr("batches of 8 that are accumulated 4 times are batch: 32 with micro_batch: "
+                        "8"));
+  EXPECT_EQ(familiar_note("batch"), "");
 }
 
 }  // namespace

@@ -241,7 +241,8 @@ TEST_F(TableCommands, RefuseBadTablesBeforeTheRun) {
     const auto result = tare({command, "r.yaml", "data.file=bad.csv", "data.target=b"});
     EXPECT_NE(result.status, 0);
     EXPECT_THAT(result.err, HasSubstr("bad.csv: line 3: has 1 field, and the head has 2; 1 more "
-                                      "problem: `tare data check bad.csv` lists them"))
+                                      "problem: `tare data check bad.csv name=csv target=b` "
+                                      "lists them"))
         << command;
   }
   EXPECT_FALSE(fs::exists(folder_ / "runs"));

@@ -94,7 +94,7 @@ TEST_F(TextCommand, GeneratedTextsAreFilesOfAFolder) {
   EXPECT_EQ(check.status, 0) << check.err;
   EXPECT_EQ(check.out,
             "text_folder: 30 texts of texts; train 24, valid 6, test none\n"
-            "3 classes: bad, good, mixed\n0 errors, 0 warnings\n");
+            "3 classes: 10 bad, 10 good, 10 mixed\n0 errors, 0 warnings\n");
   overwrite(folder_ / "texts/good/empty.txt", "");
   const auto empty = tare({"data", "check", "texts"});
   EXPECT_EQ(empty.status, 2) << empty.out;

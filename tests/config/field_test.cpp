@@ -211,7 +211,7 @@ TEST(Read, RefusesWithPlaceAndPath) {
       {"device: [cpu]\n", "device must be text, got a list"},
       {"out: {}\n", "out must be a path, got a mapping"},
       {"seed: -1\n", "seed must be >= 0, got -1"},
-      {"hidden: 3\n", "hidden must be a list, got 3"},
+      {"hidden: 3\n", "hidden must be a list, got 3; allowed: [3]"},
       {"hidden: [3, 0]\n", "r.yaml:1:13: hidden.1 must be >= 1, got 0"},
       {"hidden: [3, x]\n", "r.yaml:1:13: hidden.1 must be a whole number, got x"},
       {"split: tain\n",
@@ -232,6 +232,29 @@ TEST(Read, SaysCommandLineForAnOverride) {
   EXPECT_THAT(
       config::message_of([&] { (void)config::read<Options>(root); }),
       HasSubstr("[config] command line: bacth is not a known key (did you mean \"batch\"?)"));
+}
+
+TEST(Read, LeavesAKeyThatIsUnsetAtItsDefault) {
+  config::Node root = config::parse_text("shuffle: true\n", "r.yaml");
+  for (const char* assignment : {"batch=", "hidden=", "device="})
+    config::apply_override(root, assignment);
+  const auto read = config::read<Options>(root);
+  EXPECT_EQ(read.batch, Options().batch);
+  EXPECT_EQ(read.hidden, Options().hidden);
+  EXPECT_EQ(read.device, Options().device);
+  config::apply_override(root, "bacth=");
+  EXPECT_THAT(config::message_of([&] { (void)config::read<Options>(root); }),
+              HasSubstr("bacth is not a known key (did you mean \"batch\"?)"));
+}
+
+TEST(Read, TakesOneNameForAListOfNames) {
+  const auto names = [](const char* text) {
+    return config::read<std::vector<std::string>>(config::parse_text(text, "r.yaml"));
+  };
+  EXPECT_EQ(names("age"), std::vector<std::string>{"age"});
+  EXPECT_EQ(names("[age]"), names("age"));
+  EXPECT_THAT(config::message_of([&] { (void)names("{a: 1}"); }),
+              HasSubstr("must be a list, got a mapping; allowed: [{a: 1}]"));
 }
 
 TEST(ToNode, DumpsInOrderAndReadsBack) {

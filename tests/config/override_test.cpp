@@ -5,11 +5,13 @@
 #include <gtest/gtest.h>
 
 #include "config/expect_error.h"
+#include "tare/config/field.h"
 
 namespace tare::config {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 Node recipe() {
   return parse_text(
@@ -49,9 +51,28 @@ TEST(Override, ValuesAreYaml) {
   EXPECT_THAT(after({"hidden=[64,32]"}), HasSubstr("hidden: [64, 32]\n"));
   EXPECT_THAT(after({"lr={from: 1e-5, to: 1e-3}"}), HasSubstr("lr:\n  from: 1e-5\n"));
   EXPECT_THAT(after({"name='01'"}), HasSubstr("name: \"01\"\n"));
-  EXPECT_THAT(after({"seed="}), HasSubstr("seed: ~\n"));
+  EXPECT_THAT(after({"batch=null"}), HasSubstr("batch: ~\n"));
   EXPECT_THAT(after({"filter=a=b"}), HasSubstr("filter: a=b\n"));
   EXPECT_THAT(after({"phases=[]"}), HasSubstr("phases: []\n"));
+}
+
+TEST(Override, TakesOneMarkAsAText) {
+  for (const char mark : std::string(",;|\t-?:#")) {
+    Node root;
+    apply_override(root, std::string("separator=") + mark);
+    EXPECT_EQ(read<std::string>(*root.find("separator")), std::string(1, mark));
+  }
+  EXPECT_THAT(after({"batch=~", "a=7"}), HasSubstr("batch: ~\n")) << "null";
+  EXPECT_THAT(after({"a=7"}), HasSubstr("a: 7\n")) << "a number";
+}
+
+TEST(Override, UnsetsAKeyWithoutAValue) {
+  EXPECT_THAT(after({"batch="}), Not(HasSubstr("batch")));
+  EXPECT_THAT(after({"phases.1.lr.to="}), HasSubstr("lr:\n      from: 1\n"));
+  Node root = recipe();
+  apply_override(root, "model.width=");
+  EXPECT_TRUE(is_unset(*root.find("model")->find("width"))) << "which the reader may not know";
+  EXPECT_FALSE(is_unset(*root.find("seed"))) << "the file says null";
 }
 
 TEST(Override, SaysWhereItsValuesCameFrom) {

@@ -221,7 +221,9 @@ TEST_F(ImageList, ACheckWarnsOfPicturesWithoutLabels) {
         .warnings;
   };
   ASSERT_EQ(warnings({}).size(), 1U);
-  EXPECT_THAT(warnings({})[0].problem, HasSubstr("the list has no column `label`"));
+  EXPECT_THAT(warnings({})[0].problem,
+              HasSubstr("the list has no column `label` (there are path, age): give the column of "
+                        "the classes that name"));
   EXPECT_TRUE(warnings({"age"}).empty());
 }
 

@@ -25,9 +25,11 @@
 namespace tare::testing {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 namespace fs = std::filesystem;
 
@@ -101,6 +103,52 @@ TEST_F(Tables, FindTheSeparatorOfTheHead) {
   EXPECT_THAT(bare.names(), ElementsAre("column1", "column2"));
   EXPECT_EQ(bare.rows(), 2);
   EXPECT_THROW((void)read_table(write("a.csv", "a,b\n1,2\n"), {.separator = "||"}), ConfigError);
+}
+
+TEST_F(Tables, TakeTheTwoLettersOfATabAsTheSeparator) {
+  EXPECT_THAT(row(read_table(write("a.csv", "a,b\tc\n1\t2\n"), {.separator = "\\t"}), 0),
+              ElementsAre("1", "2"));
+}
+
+TEST_F(Tables, SayWhichFormatAFileHas) {
+  const auto problem = [&](const std::string& name, const std::string& text,
+                           const TableFormat& format = {}) {
+    return outcome_of([&] { (void)read_table(write(name, text), format); });
+  };
+  for (const char* text : {"{\"a\": 1}\n", " [\n {\"a\": 1}]", "{}"})
+    EXPECT_THAT(problem("a.csv", text, {.kind = "csv"}),
+                HasSubstr("a.csv: the file: holds JSON and no CSV: the data set jsonl reads it"));
+  EXPECT_THAT(problem("a.csv", "{\"a\": 1}\n"), HasSubstr("its name must end in .jsonl or .json"));
+  EXPECT_EQ(row(read_table(write("a.csv", "{a},[b]\n1,2\n")), 0).size(), 2U) << "names of columns";
+  EXPECT_THAT(
+      problem("a.jsonl", "a,b\n1,2\n"),
+      HasSubstr("begins with 'a,b', which is no JSON object: the data set csv reads a table "
+                "with separators, and its name must end in .csv"));
+  EXPECT_THAT(problem("a.jsonl", "no\n{\"a\": 1}\n"), HasSubstr("line 1: is no JSON object"));
+}
+
+TEST_F(Tables, SayThatJsonHasNoNaN) {
+  const auto problem = [&](const std::string& name, const std::string& text) {
+    return outcome_of([&] { (void)read_table(write(name, text)); });
+  };
+  EXPECT_THAT(
+      problem("a.jsonl", "{\"a\": 1}\n{\"a\": NaN}\n"),
+      HasSubstr("line 2: has NaN, which JSON does not have: write null for a missing value"));
+  EXPECT_THAT(problem("a.jsonl", "{\"a\": -Infinity}\n"),
+              HasSubstr("line 1: has -Infinity, which"));
+  EXPECT_THAT(problem("a.jsonl", "{\"\\\"NaN\": oops}\n"), HasSubstr("line 1: is no JSON object"));
+  EXPECT_THAT(problem("a.json", "[{\"a\": Infinity}]"),
+              HasSubstr("begins as a JSON array, but is none: it has Infinity, which JSON"));
+}
+
+TEST_F(Tables, SayThatAnArchiveIsOfNumPy) {
+  const std::string head = std::string("PK\3\4") + std::string(22, '\0');
+  const auto problem = [&](const std::string& bytes) {
+    return outcome_of([&] { (void)read_table(write("a.npz", bytes)); });
+  };
+  EXPECT_THAT(problem(head + std::string("\5\0\0\0x.npy", 9)),
+              HasSubstr("is an archive of arrays of NumPy: save one of them alone"));
+  EXPECT_THAT(problem(head + std::string("\6\0\0\0x.xml ", 10)), HasSubstr("a workbook of Excel"));
 }
 
 TEST_F(Tables, ReadJsonLines) {
@@ -349,6 +397,17 @@ TEST_F(Tables, WithMistakesAreRefused) {
       HasSubstr("line 2: has 1 field, and the head has 2; 1 more problem: `tare data check"));
 }
 
+TEST_F(Tables, NameTheCommandThatListsAllProblems) {
+  const std::string rows = "it's;x;y\n1;a;1\n2;b\n3;c\n";
+  EXPECT_THAT(refusal(rows, {.omit = {"it's", "x y"}}), HasSubstr("has a name that is no column"));
+  EXPECT_THAT(refusal(rows, {.omit = {"it's"}, .separator = ";", .train = 0.5}),
+              AllOf(HasSubstr("; 2 more problems: `tare data check "),
+                    HasSubstr("t.csv name=csv 'target=\"y\"' 'omit=[it'\\''s]' 'separator=;'` "
+                              "lists them")));
+  EXPECT_THAT(refusal(rows, {.missing_values = std::vector(100, std::string(9, 'x'))}),
+              HasSubstr("; 2 more problems: `tare data check RECIPE` lists them"));
+}
+
 TEST_F(Tables, AreChecked) {
   std::string text = "id,n,y\n";
   for (int i = 0; i < 30; ++i)
@@ -360,6 +419,12 @@ TEST_F(Tables, AreChecked) {
   EXPECT_THAT(text_of(good.warnings.list[1]), HasSubstr("'n' has one value in all rows"));
   EXPECT_THAT(good.classes, ElementsAre("a", "b"));
   EXPECT_EQ(good.rows, 30);
+  std::string reviews = "review,y\n";
+  for (int i = 0; i < 30; ++i)
+    reviews += "film " + std::to_string(i) + (i % 2 == 0 ? ",a\n" : ",b\n");
+  EXPECT_THAT(text_of(check_table(write("t.csv", reviews), "y").warnings.list.at(0)),
+              HasSubstr("or classify its texts by the data set text_list"));
+  EXPECT_THAT(text_of(good.warnings.list[0]), Not(HasSubstr("text_list"))) << "one word each";
   const TableCheck bad = check_table(write("t.csv", text + "x\nr,2,\n"), "y");
   ASSERT_EQ(bad.problems.count, 2);
   EXPECT_EQ(bad.problems.list[0].line, 32);

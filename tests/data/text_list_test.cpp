@@ -10,6 +10,7 @@
 #include "support/temp_dir.h"
 #include "tare/base/io.h"
 #include "tare/data/datasets.h"
+#include "tare/data/text_check.h"
 
 namespace tare::testing {
 namespace {
@@ -87,9 +88,35 @@ TEST_F(TextList, IsADataSetOfARecipe) {
               HasSubstr("is there twice"));
 }
 
+TEST_F(TextList, ACheckNamesEveryLineThatIsWrongAndCountsClasses) {
+  const fs::path file = write("a.csv", "text,label\na,x\n,y\nb,\nc,y\nd\ne,x\n");
+  const DataOptions options{.name = "text_list",
+                            .file = file.string(),
+                            .valid_files = {write("v.csv", "text,label\nf,z\ng,x\n").string()}};
+  const TextCheck check = check_text_list(options);
+  std::vector<std::string> problems;
+  for (const TableFinding& finding : check.problems.list)
+    problems.push_back(fs::path(finding.path).filename().string() + ": " + text_of(finding));
+  EXPECT_THAT(problems,
+              ElementsAre("a.csv: line 6 has 1 field, and the head has 2",
+                          "a.csv: line 3 has no text: remove the row",
+                          "a.csv: line 4 has no label; give every text one, or remove the row",
+                          HasSubstr("v.csv: line 2 has the class 'z', which no text")));
+  EXPECT_EQ(check.texts, 4);
+  ASSERT_EQ(check.classes.size(), 2U);
+  EXPECT_EQ(check.classes[0].name, "x");
+  EXPECT_EQ(check.classes[0].texts, 3);
+  EXPECT_EQ(check.classes[1].texts, 1);
+  EXPECT_THAT(
+      outcome_of([&] { (void)datasets::make(options); }),
+      AllOf(HasSubstr("a.csv: line 6: has 1 field"),
+            HasSubstr("; 3 more problems: `tare data check "), HasSubstr("name=text_list")));
+}
+
 TEST_F(TextList, SaysWhatIsWrong) {
   EXPECT_THAT(refusal("txt,label\na,b\n"),
-              AllOf(HasSubstr("columns is no column of"), HasSubstr("did you mean \"txt\"")));
+              AllOf(HasSubstr("columns must name the column of the texts, because "),
+                    HasSubstr("a.csv has no column 'text' (did you mean \"txt\"?); allowed: txt")));
   EXPECT_THAT(refusal("text,kind\na,b\n", {.label = "kin"}),
               AllOf(HasSubstr("target is no column of"), HasSubstr("did you mean \"kind\"")));
   EXPECT_THAT(refusal("text,label\na,b\n", {.label = "text"}),

@@ -46,7 +46,7 @@ std::vector<Mistake> mistakes_about_devices() {
        }},
       {"UnknownDevice",
        "ConfigError",
-       {"device is not known, got gpu", "auto, cpu, cuda or cuda:N"},
+       {"device is not known (did you mean \"cuda\"?), got gpu", "auto, cpu, cuda or cuda:N"},
        [](Bench& b) {
          b.options.device = "gpu";
          b.fit(points(48, 1));

@@ -350,12 +350,16 @@ TEST(CheckBatch, RefusesTargetsThatAreNoProbabilities) {
   };
   EXPECT_THAT(refusal("cross_entropy", at::zeros({2, 1}), at::zeros({2, 1})),
               HasSubstr("is 0 for a single output, whatever the model gives"));
-  EXPECT_THAT(refusal("cross_entropy", kLogits, at::full({2, 3}, 1.5)),
-              HasSubstr("those of the data reach from 1.5 to 1.5; mse or l1"));
+  EXPECT_THAT(
+      refusal("cross_entropy", kLogits, at::full({2, 3}, 1.5)),
+      HasSubstr("takes targets from 0 to 1, the probability of each output, and a target of "
+                "the data is 1.5; mse or l1 takes any values"));
   EXPECT_THAT(refusal("bce_with_logits", at::zeros({2}), at::full({2}, -1.0)),
               HasSubstr("takes targets from 0 to 1"));
   EXPECT_THAT(refusal("kl_div", at::zeros({2, 2}), at::full({2, 2}, -0.5).to(at::kHalf)),
-              HasSubstr("reach from -0.5 to -0.5"));
+              HasSubstr("a target of the data is -0.5"));
+  EXPECT_THAT(refusal("bce_with_logits", at::zeros({2}), at::tensor({0.25, 80.18})),
+              HasSubstr("those of the data reach from 0.25 to 80.18; mse"));
   EXPECT_NO_THROW(check_batch(resolve("bce_with_logits"), at::zeros({2}), at::ones({2})));
 }
 

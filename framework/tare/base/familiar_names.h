@@ -17,4 +17,8 @@ namespace tare {
 /// "learning_rate"; empty: there is none.
 [[nodiscard]] std::string familiar_key(std::string_view name);
 
+/// Returns what to know about a well-known name of a key, such as what micro_batch counts for
+/// "accumulate_grad_batches", as a part of a sentence; empty: nothing.
+[[nodiscard]] std::string familiar_note(std::string_view name);
+
 }  // namespace tare

@@ -2,8 +2,11 @@
 #include "tare/cli/command.h"
 
 #include <algorithm>
+#include <iterator>
+#include <string_view>
 
 #include "tare/base/error.h"
+#include "tare/base/parts.h"
 #include "tare/base/table.h"
 #include "tare/cli/trust.h"
 
@@ -228,14 +231,66 @@ const std::vector<Command>& commands() {
   return all;
 }
 
+namespace {
+
+/// Says what does the work of a command that other programs have.
+struct OtherCommand {
+  std::string_view name, here;
+};
+
+constexpr const char* kEvaluate =
+    "`tare run RECIPE` evaluates the test split at its end, or without one the validation split, "
+    "and `tare predict BUNDLE INPUT` predicts";
+constexpr const char* kResume = "`tare run RECIPE --resume` continues an unfinished run";
+constexpr const char* kPlot = "`tare report RUN` makes a page with the curves of a run";
+constexpr const char* kNew =
+    "`tare new DIR` makes a project, and `tare cp RECIPE FILE` copies a recipe to begin with";
+
+constexpr OtherCommand kOtherCommands[] = {
+    {"build", "`tare validate RECIPE` builds the model of a recipe, and runs nothing"},
+    {"check", "`tare validate RECIPE` checks a recipe, and `tare data check PATH` checks data"},
+    {"config", "`tare cat RECIPE` prints a recipe, and `tare explain KEY` explains a key"},
+    {"continue", kResume},
+    {"convert", "`tare export RUN --out FILE` writes a bundle"},
+    {"create", kNew},
+    {"curves", kPlot},
+    {"download", "`tare data fetch NAME` downloads a data set"},
+    {"eval", kEvaluate},
+    {"evaluate", kEvaluate},
+    {"finetune", "`tare run RECIPE model.weights=FILE` starts from the weights of a file"},
+    {"info", "`tare inspect FILE` describes a bundle, and `tare doctor` this machine"},
+    {"init", kNew},
+    {"logs", "`tare watch RUN` shows a run while it trains"},
+    {"monitor", "`tare watch RUN` shows a run while it trains, and `tare top` the devices"},
+    {"plot", kPlot},
+    {"resume", kResume},
+    {"score", kEvaluate},
+    {"show", "`tare inspect FILE` describes a bundle, and `tare cat RECIPE` prints a recipe"},
+    {"test", kEvaluate},
+    {"val", kEvaluate},
+    {"version", "`tare --version` prints the version"},
+};
+
+/// Returns how to do here what a command of other programs does; empty: that is not known.
+std::string hint_for(const std::string& name) {
+  std::string letters = lower_case(name);
+  std::erase_if(letters, [](char c) { return c == '-' || c == '_'; });
+  const auto known = std::ranges::find(kOtherCommands, letters, &OtherCommand::name);
+  return known == std::end(kOtherCommands) ? "" : ": " + std::string(known->here);
+}
+
+}  // namespace
+
 const Command& find_command(const std::string& name) {
   std::vector<std::string> names;
   for (const auto& command : commands()) {
     if (command.name == name) return command;
     names.push_back(command.name);
   }
+  const std::string hint = hint_for(name);
   throw ConfigError("tare", "no command is named '" + printable(name) + "'" +
-                                did_you_mean(name, names) + "; see tare --help");
+                                (hint.empty() ? did_you_mean(name, names) : hint) +
+                                "; see tare --help");
 }
 
 std::string overview(size_t width, const std::string& program) {

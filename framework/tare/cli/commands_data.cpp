@@ -1,4 +1,6 @@
 // `tare ls` and `tare data`: lists what has a name, fetches, makes and checks data sets.
+#include <ATen/core/Tensor.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
@@ -22,14 +24,13 @@
 #include "tare/data/npy_check.h"
 #include "tare/data/picture_check.h"
 #include "tare/data/table_check.h"
+#include "tare/data/text_check.h"
 #include "tare/data/text_folder.h"
 #include "tare/recipe/phase_data.h"
 #include "tare/recipe/read_recipe.h"
 
 namespace tare::cli {
 namespace {
-
-constexpr size_t kShownClasses = 20;
 
 /// Returns an option with its default, unless that is described in words, and its meaning.
 ListEntry row_of(const RecipeKey& option) {
@@ -159,23 +160,34 @@ int check_arrays(const DataOptions& options, bool as_json) {
   return good ? kSuccess : kBadInput;
 }
 
-/// Checks data of texts with classes, of which the first problem is thrown.
-int check_texts(const DataOptions& options, bool as_json) {
-  const datasets::Named named = datasets::make(options, datasets::Network::forbidden);
-  const std::vector<std::string> classes = named.splits.train->labels();
-  if (as_json) {
-    std::cout << json_of(named.description);
-    return kSuccess;
+/// Counts the texts of each class of a data set without problems.
+TextCheck counted_texts(const Splits& splits) {
+  TextCheck check;
+  for (const std::string& label : splits.train->labels()) check.classes.push_back({label});
+  for (const DatasetPtr& part : {splits.train, splits.valid, splits.test}) {
+    if (!part) continue;
+    check.texts += part->size();
+    if (check.classes.empty()) continue;
+    const at::Tensor targets = part->targets();
+    const int64_t* label = targets.const_data_ptr<int64_t>();
+    for (int64_t i = 0; i < targets.numel(); ++i)
+      ++check.classes[static_cast<size_t>(label[i])].texts;
   }
-  std::cout << options.name << ": " << printable(named.description, 2000) << '\n';
-  if (!classes.empty())
-    std::cout << classes.size() << (classes.size() == 1 ? " class: " : " classes: ")
-              << listed(classes, kShownClasses) << '\n';
-  if (classes.size() < 2)
-    std::cout << "warning: a model learns nothing from texts of "
-              << (classes.empty() ? "no class" : "one class") << '\n';
-  std::cout << "0 errors, " << (classes.size() < 2 ? "1 warning\n" : "0 warnings\n");
-  return kSuccess;
+  return check;
+}
+
+/// Checks data of texts with classes. The first problem of a folder of texts is thrown.
+int check_texts(const DataOptions& options, bool as_json) {
+  const bool is_list = options.name == "text_list";
+  TextCheck check = is_list ? check_text_list(options) : TextCheck();
+  std::string description;
+  if (check.problems.count == 0) {  // throws what is wrong with the splits
+    const datasets::Named named = datasets::make(options, datasets::Network::forbidden);
+    description = named.description;
+    if (!is_list) check = counted_texts(named.splits);
+  }
+  std::cout << (as_json ? json_of(check, description) : text_of(check, options.name, description));
+  return check.problems.count == 0 ? kSuccess : kBadInput;
 }
 
 /// Checks a folder of pictures, of texts, or of CIFAR's files.
@@ -289,6 +301,10 @@ int check(const std::string& place, const std::vector<std::string>& settings,
                                          "' is a recipe: give data.target=COLUMN");
     return check_recipe_data(recipe_path(place), settings, as_json);
   }
+  if (fs::is_regular_file(place) && extension_of(place) == ".tare")
+    throw ConfigError("tare data", "'" + printable(place) +
+                                       "' is a bundle and no data: `tare inspect " +
+                                       printable(place) + "` describes it");
   if (fs::is_regular_file(place)) return check_file(place, settings, arguments);
   if (arguments.has("target"))
     throw ConfigError("tare data", "--target is for the file of a table, and '" + printable(place) +

@@ -262,6 +262,9 @@ int sweep_command(const Arguments& arguments) {
                         "needs an executor and a folder; a sweep starts its agents itself");
     return launch::serve_agent(words[1], words[2]);
   }
+  if (const std::string kind = other_kind(words[1]); !kind.empty())
+    throw ConfigError("tare sweep", "'" + printable(words[1]) + "' is no sweep: it " + kind +
+                                        "; give the YAML file of a sweep");
   if (!std::filesystem::exists(words[1])) words[1] = recipe_path(words[1]).string();
   const std::vector<std::string> overrides(words.begin() + 2, words.end());
   if (verb == "status" || verb == "report" || verb == "stop" || verb == "rebuild") {

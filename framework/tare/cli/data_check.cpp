@@ -1,4 +1,4 @@
-// Prints what a check of pictures, a table or arrays has found.
+// Prints what a check of pictures, texts, a table or arrays has found.
 #include "tare/cli/data_check.h"
 
 #include <c10/util/ArrayRef.h>
@@ -212,6 +212,53 @@ std::string text_of(const TableCheck& check, size_t width) {
         "; " + std::to_string(check.classes.size()) + " classes: " + listed(check.classes, kShown);
   return text + '\n' + counted(check.problems.count, "error") + ", " +
          counted(check.warnings.count, "warning") + '\n';
+}
+
+namespace {
+
+/// Returns what a model cannot learn from such classes; empty: there are enough of them.
+std::string class_warning(const TextCheck& check) {
+  if (check.classes.size() > 1 || check.problems.count > 0) return {};
+  return std::string("a model learns nothing from texts of ") +
+         (check.classes.empty() ? "no class" : "one class");
+}
+
+}  // namespace
+
+std::string text_of(const TextCheck& check, const std::string& name,
+                    const std::string& description) {
+  constexpr size_t kShown = 20;
+  std::string text = lines_of("error", check.problems);
+  if (!text.empty()) text += '\n';
+  text += name + ": " +
+          (description.empty() ? counted(check.texts, "text") : printable(description, 2000)) +
+          '\n';
+  std::vector<std::string> classes;
+  for (const TextClass& one : check.classes)
+    classes.push_back(format_count(one.texts) + ' ' + one.name);
+  if (!classes.empty())
+    text += std::to_string(classes.size()) + (classes.size() == 1 ? " class: " : " classes: ") +
+            listed(classes, kShown) + '\n';
+  const std::string warning = class_warning(check);
+  if (!warning.empty()) text += "warning: " + warning + '\n';
+  return text + counted(check.problems.count, "error") + ", " +
+         counted(warning.empty() ? 0 : 1, "warning") + '\n';
+}
+
+std::string json_of(const TextCheck& check, const std::string& description) {
+  json classes = json::array(), warnings = json::array();
+  for (const TextClass& one : check.classes)
+    classes.push_back({{"name", one.name}, {"texts", one.texts}});
+  if (const std::string warning = class_warning(check); !warning.empty())
+    warnings.push_back(
+        {{"file", json()}, {"line", json()}, {"column", json()}, {"problem", warning}});
+  const json all{{"data", description.empty() ? json() : json(description)},
+                 {"texts", check.texts},
+                 {"classes", classes},
+                 {"problems", json_of(check.problems)},
+                 {"problem_count", check.problems.count},
+                 {"warnings", warnings}};
+  return all.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
 }
 
 std::string text_of(const std::vector<NpyCheck>& arrays, const std::string& description,

@@ -1,4 +1,5 @@
-// `tare data check`: what is wrong with a folder of pictures, the file of a table, or arrays.
+// `tare data check`: what is wrong with a folder of pictures, texts, the file of a table, or
+// arrays.
 #pragma once
 
 #include <cstddef>
@@ -8,6 +9,7 @@
 #include "tare/data/npy_check.h"
 #include "tare/data/picture_check.h"
 #include "tare/data/table_check.h"
+#include "tare/data/text_check.h"
 
 namespace tare::cli {
 
@@ -26,6 +28,14 @@ namespace tare::cli {
 /// and classes the figures are null; the file is null for a finding about all files, the line for
 /// one about a whole column, the column for one about a line.
 [[nodiscard]] std::string json_of(const TableCheck& check, const std::string& file);
+
+/// Returns the findings, one a line, and then the number of texts with that of each class.
+/// `name`: the data set; `description`: of its data; empty: it has not been read.
+[[nodiscard]] std::string text_of(const TextCheck& check, const std::string& name,
+                                  const std::string& description);
+/// Returns {data, texts, classes[] {name, texts}, problems[] {file, line, column, problem},
+/// problem_count, warnings[]}. The description is null where it is empty.
+[[nodiscard]] std::string json_of(const TextCheck& check, const std::string& description);
 
 /// Returns the findings, one a line, and then a table of the arrays, within `width` columns.
 /// `description`: of their data set; empty: it has not been read.

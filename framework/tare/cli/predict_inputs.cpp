@@ -11,6 +11,7 @@
 #include <span>
 #include <sstream>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "tare/base/bytes.h"
@@ -25,6 +26,7 @@
 #include "tare/transform/image.h"
 #include "tare/transform/image_limits.h"
 #include "tare/transform/picture.h"
+#include "tare/transform/piped_table.h"
 #include "tare/transform/row_coding.h"
 #include "tare/transform/table_text.h"
 #include "tare/transform/unknown_texts.h"
@@ -36,6 +38,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kStandardInput = "/dev/stdin";
 constexpr size_t kMostNames = 20;  // of columns in a message
+constexpr const char* kLinesOfText = "; --text takes each line as a text";
 constexpr int64_t kMaxRowsBytes = int64_t{1} << 30;
 
 constexpr std::string_view kArrayMagic("\x93NUMPY", 6);
@@ -285,22 +288,55 @@ class Samples {
   /// text_list names its input.
   [[nodiscard]] std::string text_column() const { return manifest().input_name; }
 
+  /// Whether the model takes tokens, so that a table may have its texts in a column.
+  [[nodiscard]] bool takes_text_lists() const {
+    return inputs_.predictor.sample_kind() == SampleKind::tokens && !is_table() &&
+           !text_column().empty();
+  }
+
+  /// Whether a line without a number is the head of a table that lacks the column of the texts. A
+  /// line may be a text itself with --text, or where the input has the name of all inputs.
+  [[nodiscard]] bool is_other_head(const std::string& line) const {
+    return takes_text_lists() && text_column() != "input" && !inputs_.text && is_header(line);
+  }
+
   /// Whether a file is a table of texts, and not lines of texts or of bytes as numbers.
   [[nodiscard]] bool is_text_list(const fs::path& path) const {
-    if (inputs_.predictor.sample_kind() != SampleKind::tokens || is_table()) return false;
-    if (!is_named(path, kLists) || text_column().empty()) return false;
-    return is_named(path, kJson) || head_names(path, text_column());
+    if (!takes_text_lists() || !is_named(path, kLists)) return false;
+    if (is_named(path, kJson) || head_names(path, text_column())) return true;
+    return is_other_head(first_line(path));
+  }
+
+  static bool begins_json(const std::string& line) {
+    const size_t start = line.find_first_not_of(" \t\r");
+    return start != std::string::npos && (line[start] == '{' || line[start] == '[');
+  }
+
+  /// Whether standard input is a table of texts by its first line: JSON, or CSV whose head names
+  /// the column.
+  [[nodiscard]] bool is_text_list_line(const std::string& first) const {
+    const bool is_json = begins_json(first) &&
+                         (!inputs_.text || first.find('"' + text_column() + '"') != first.npos);
+    return takes_text_lists() && (is_json || names_column(first, text_column()));
   }
 
   /// Predicts the texts of a table, as those of the data set text_list.
   void texts(const std::string& path) const {
-    const TableText all = table_of(path, {});
+    TableFindings findings;
+    const TableText all = read_table(path, {}, &findings);
+    texts(path, all, findings, is_named(path, kJson));
+  }
+  void texts(const std::string& path, const TableText& all, const TableFindings& findings,
+             bool is_json) const {
     const auto column = std::ranges::find(all.names(), text_column());
     if (column == all.names().end())
       throw FormatError("predict", path, "names",
                         "have no '" + printable(text_column()) +
                             "', which has the texts in the training; there are " +
-                            printable(listed(all.names(), kMostNames), 1000));
+                            printable(listed(all.names(), kMostNames), 1000) +
+                            ": give the column of the texts that name" +
+                            (is_json ? "" : kLinesOfText));
+    report(findings, path);
     for (int64_t row = 0; row < all.rows(); ++row) {
       const LinePlace place{path, all.line(row)};
       guarded({path, place.number}, [&] {
@@ -313,11 +349,37 @@ class Samples {
   void piped() const {
     if (takes_pictures()) return piped_pictures();
     if (is_table()) return table("-");
-    if (std::cin.peek() != static_cast<unsigned char>(kArrayMagic.front()))
-      return rows_of(std::cin, "-");
+    if (std::cin.peek() == static_cast<unsigned char>(kArrayMagic.front()))
+      return array_in(rest_of(std::cin));
+    std::string first;
+    const bool any = static_cast<bool>(std::getline(std::cin, first));
+    if (is_text_list_line(first)) return piped_texts(std::move(first));
+    if (is_other_head(first))
+      throw FormatError("predict", "-", "line 1",
+                        "has no number, and does not name the column '" + printable(text_column()) +
+                            "', which has the texts in the training: it is '" +
+                            printable(first, 200) + "'" + kLinesOfText);
+    rows_of(std::cin, "-", any ? &first : nullptr);
+  }
+
+  /// Predicts the texts of a table on standard input, whose first line has been read.
+  void piped_texts(std::string text) const {
+    if (inputs_.text)
+      throw ConfigError("predict",
+                        "standard input is a table, and --text takes each line as a text: omit "
+                        "--text, so that the column '" +
+                            printable(text_column()) + "' is taken");
+    const bool is_json = begins_json(text);
+    text += '\n' + rest_of(std::cin);
+    TableFindings findings;
+    const TableText all = table_in(text, "-", {}, &findings);
+    texts("-", all, findings, is_json);
+  }
+
+  static std::string rest_of(std::istream& stream) {
     std::ostringstream bytes;
-    bytes << std::cin.rdbuf();
-    array_in(bytes.view());
+    if (stream.peek() != std::char_traits<char>::eof()) bytes << stream.rdbuf();
+    return std::move(bytes).str();
   }
 
   // Standard input is one picture, an array, or a list of paths: one a line, or with a zero byte
@@ -380,11 +442,16 @@ class Samples {
   [[nodiscard]] TableText table_of(const std::string& path, const TableFormat& format) const {
     TableFindings findings;
     TableText all = read_table(path, format, &findings);
+    report(findings, path);
+    return all;
+  }
+
+  /// Reports the lines of a table that cannot be read.
+  void report(const TableFindings& findings, const std::string& path) const {
     for (const TableFinding& finding : findings.list)
       guarded({path, finding.line}, [&] {
         throw FormatError("predict", path, "line " + std::to_string(finding.line), finding.problem);
       });
-    return all;
   }
 
   void table(const std::string& path) const {
@@ -403,10 +470,17 @@ class Samples {
       guarded({path, all.line(row)}, [&] { predict({path, all.line(row)}, rows.sample(row)); });
   }
 
-  void rows_of(std::istream& lines, const std::string& path) const {
+  /// Predicts lines as they come. `first`: the line that has been read already; null: none has.
+  void rows_of(std::istream& lines, const std::string& path,
+               const std::string* first = nullptr) const {
     LinePlace place{path, 1};
     bool any = false;
-    for (std::string line; std::getline(lines, line); ++place.number) {
+    const auto next = [&](std::string& line) {
+      if (!first) return static_cast<bool>(std::getline(lines, line));
+      line = *std::exchange(first, nullptr);
+      return true;
+    };
+    for (std::string line; next(line); ++place.number) {
       if (line.ends_with('\r')) line.pop_back();
       if (line.empty()) continue;
       if (place.number == 1 && line.starts_with(kArchiveMagic)) refuse_archive(path);

@@ -21,7 +21,13 @@ int dispatch(int argc, char** argv) {
   const std::string_view name = argc > 1 ? argv[1] : "";
   const std::string program =
       argc > 0 ? std::filesystem::path(argv[0]).filename().string() : "tare";
-  if (name.empty() || name == "--help" || name == "-h" || name == "help") {
+  const bool helps = name == "--help" || name == "-h" || name == "help";
+  if (helps && argc > 2) {  // tare help run
+    const Command& command = find_command(argv[2]);
+    std::cout << help(command, width_for(std::cout), program + ' ' + command.name);
+    return kSuccess;
+  }
+  if (name.empty() || helps) {
     (name.empty() ? std::cerr : std::cout) << overview(width_for(std::cout), program);
     return name.empty() ? kBadInput : kSuccess;
   }

@@ -2,9 +2,11 @@
 #include "tare/cli/shipped.h"
 
 #include <algorithm>
+#include <array>
 
 #include "tare/base/error.h"
 #include "tare/base/io.h"
+#include "tare/base/parts.h"
 
 namespace tare::cli {
 namespace {
@@ -62,6 +64,24 @@ bool is_shipped_recipe(const std::string& word) {
   });
 }
 
+std::string other_kind(const std::string& path) {
+  constexpr std::array kData{".csv", ".tsv", ".jsonl", ".ndjson", ".npy"};
+  constexpr std::array kWeights{".safetensors", ".pt", ".pth"};
+  std::error_code ignored;  // what cannot be looked at is refused when it is read
+  if (fs::is_directory(path, ignored)) return "is a folder";
+  if (!fs::is_regular_file(path, ignored)) return {};
+  const std::string extension = lower_case(fs::path(path).extension().string());
+  const std::string shown = printable(path), inspect = "`tare inspect " + shown + "` describes ";
+  if (extension == ".tare")
+    return "is a bundle: " + inspect + "it, and `tare predict " + shown +
+           " INPUT` predicts with it";
+  if (std::ranges::find(kWeights, extension) != kWeights.end())
+    return "has weights: " + inspect + "them";
+  if (std::ranges::find(kData, extension) != kData.end())
+    return "has data: `tare data check " + shown + "` looks through them";
+  return {};
+}
+
 fs::path recipe_path(const std::string& word) {
   if (fs::is_directory(word)) {
     const fs::path inside = fs::path(word) / "recipe.yaml";
@@ -78,6 +98,8 @@ fs::path recipe_path(const std::string& word) {
                                   bundle + " INPUT` predicts with it, and `model.weights=" +
                                   bundle + "` starts the training of a recipe from its weights");
   }
+  if (const std::string kind = other_kind(word); !kind.empty())
+    throw ConfigError("tare", "'" + printable(word) + "' is no recipe: it " + kind);
   if (fs::exists(word)) return word;
   std::vector<std::string> names;
   for (const auto& recipe : shipped_recipes()) {

@@ -23,6 +23,11 @@ namespace tare::cli {
 /// for a word without extension that is neither, and for a folder, with the recipe in it.
 [[nodiscard]] std::filesystem::path recipe_path(const std::string& word);
 
+/// Returns what a file or a folder is that is neither a recipe nor a sweep, with the command that
+/// takes it: "is a bundle: `tare inspect x.tare` describes it ..."; empty: it may be one, or is not
+/// there.
+[[nodiscard]] std::string other_kind(const std::string& path);
+
 /// Returns the folder with the files of a new project. Throws ConfigError where it is missing.
 [[nodiscard]] std::filesystem::path project_folder();
 

@@ -8,6 +8,7 @@
 
 #include "tare/base/error.h"
 #include "tare/base/familiar_names.h"
+#include "tare/config/override.h"
 #include "tare/config/scalar.h"
 
 namespace tare::config {
@@ -157,6 +158,7 @@ Node as_the_rule_writes(const Rule& rule, Node node) {
 }
 
 void read_field(const Field& field, const Entry& entry) {
+  if (is_unset(entry.value)) return;
   try {
     const Node value = as_the_rule_writes(field.rule, entry.value);
     field.type->read(value, field.value);
@@ -220,13 +222,19 @@ Node write_scalar(const std::filesystem::path& value) { return Node::string(valu
 namespace {
 
 /// Returns ` (did you mean "epochs"?)` for a key that is not known, the key that a recipe has in
-/// another place for a well-known name, or the place of the options that only some entries have.
+/// another place for a well-known name and what to know about it, or the place of the options that
+/// only some entries have.
 std::string likeliest_key(const std::string& key, const std::vector<std::string>& names) {
-  const std::string elsewhere = familiar(key, names).empty() ? familiar_key(key) : "";
-  if (!elsewhere.empty()) return " (did you mean the key \"" + elsewhere + "\" of a recipe?)";
-  const std::string near = did_you_mean(key, names);
-  if (!near.empty() || std::ranges::find(names, "options") == names.end()) return near;
+  const bool is_here = !familiar(key, names).empty();
+  const std::string elsewhere = is_here ? "" : familiar_key(key), note = familiar_note(key);
+  if (!note.empty() && !is_here && elsewhere.empty()) return " (" + note + ")";
+  std::string text = elsewhere.empty()
+                         ? did_you_mean(key, names)
+                         : " (did you mean the key \"" + elsewhere + "\" of a recipe?)";
+  if (!note.empty() && !text.empty()) text.insert(text.size() - 1, " " + note);
+  if (!text.empty() || std::ranges::find(names, "options") == names.end()) return text;
   return " (if it is an option that only this choice has, write it as options." + key + ")";
+}
 }
 
 }  // namespace
@@ -248,7 +256,13 @@ void read_fields(const Node& node, std::span<const Field> fields) {
 }
 
 void read_items(const Node& node, const Type& type, void* (*add)(void* list), void* list) {
-  if (node.kind != Kind::sequence) wrong_type(node, "a list");
+  if (node.kind == Kind::scalar && &type == &type_of<std::string>()) {  // one name
+    type.read(node, add(list));
+    return;
+  }
+  if (node.kind != Kind::sequence)
+    throw ConfigError(node.source, "", "must be a list",
+                      node.kind == Kind::null ? "" : '[' + flow_text(node) + ']', describe(node));
   for (size_t i = 0; i < node.items.size(); ++i) {
     try {
       type.read(node.items[i], add(list));

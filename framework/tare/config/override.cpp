@@ -74,7 +74,19 @@ void set_source(Node& node) {
   }
 }
 
+/// Whether a value is one mark, such as a separator, which YAML would take for a part of its own
+/// syntax. Brackets and quotes are left to YAML, which says that they are not closed; `~` is null.
+bool is_mark(std::string_view text) {
+  constexpr std::string_view kMarks = "\t!#$%&()*+,-./:;<=>?@\\]^_`|}";
+  return text.size() == 1 && kMarks.find(text.front()) != std::string_view::npos;
+}
+
 Node parse_value(std::string_view key, std::string_view text) {
+  if (is_mark(text)) {
+    Node mark = Node::string(std::string(text));
+    set_source(mark);
+    return mark;
+  }
   Node value;
   try {
     value = parse_text(text, kCommandLine);
@@ -87,7 +99,21 @@ Node parse_value(std::string_view key, std::string_view text) {
   return value;
 }
 
+/// Removes a key, or leaves one that is not there as unset, so that the reader refuses a key that
+/// it does not know.
+void unset(Node* parent, Node& node, const std::string& part) {
+  if (parent && parent->kind == Kind::map && node.kind != Kind::null) {
+    std::erase_if(parent->entries, [&](const Entry& entry) { return entry.key == part; });
+    return;
+  }
+  node = Node();
+  node.source = {kCommandLine, 0, 0};
+  node.quoted = true;
+}
+
 }  // namespace
+
+bool is_unset(const Node& node) { return node.kind == Kind::null && node.quoted; }
 
 void apply_override(Node& root, std::string_view assignment,
                     std::initializer_list<std::string_view> flat) {
@@ -100,9 +126,17 @@ void apply_override(Node& root, std::string_view assignment,
   const std::string_view key = assignment.substr(0, equals);
   if (key.empty()) refuse("", "an override needs a key", "key=value", std::string(assignment));
   Node changed = root;
-  Node* node = &changed;
-  for (const std::string& part : split_path(key, flat)) node = &child(*node, key, part);
-  *node = parse_value(key, assignment.substr(equals + 1));
+  Node *parent = nullptr, *node = &changed;
+  const std::vector<std::string> parts = split_path(key, flat);
+  for (const std::string& part : parts) {
+    parent = node;
+    node = &child(*node, key, part);
+  }
+  const std::string_view value = assignment.substr(equals + 1);
+  if (value.empty())
+    unset(parent, *node, parts.back());
+  else
+    *node = parse_value(key, value);
   root = std::move(changed);
 }
 

@@ -67,12 +67,30 @@ std::string takers_of(const std::string& field) {
   return takers;
 }
 
+// Returns where a data set has what the field names in another one; empty: that is not known.
+std::string place_of(const std::string& name, const std::string& field) {
+  const bool of_targets = field == "target" || field == "label" || field == "labels";
+  if (name == "image_list" && of_targets)
+    return ", whose classes stand in the column `label` of the list: give the column that name in "
+           "the first row, or name columns of numbers in targets";
+  if (name == "image_list" && field == "columns")
+    return ", whose paths stand in the column `path` of the list, and the classes in `label`";
+  if (name == "npy" && of_targets) return ", whose targets are the array of the file labels";
+  if ((name == "csv" || name == "jsonl" || name == "text_list") && of_targets)
+    return ", whose target names the column of the classes";
+  if ((name == "image_folder" || name == "text_folder") && of_targets)
+    return ", whose classes are the subfolders of folder";
+  return {};
+}
+
 // A field that belongs to another data set would be ignored without a word.
 void check_fields(const Kind& kind, const DataOptions& given) {
-  for (const auto& field : config::changed_fields(given))
-    if (field != "name" && !takes(kind, field))
-      throw ConfigError("data.make", field, "is not taken by the data set " + given.name,
-                        "omit it" + takers_of(field), value_text(given, field));
+  for (const auto& field : config::changed_fields(given)) {
+    if (field == "name" || takes(kind, field)) continue;
+    throw ConfigError("data.make", field,
+                      "is not taken by the data set " + given.name + place_of(given.name, field),
+                      "omit it" + takers_of(field), value_text(given, field));
+  }
 }
 
 void check_fit(const DataOptions& given) {
@@ -306,8 +324,13 @@ Named make(const DataOptions& options, Network network) {
     throw StateError("data.make", "without data",
                      "the data set " + options.name + " must return some");
   if (found.valid && !found.are_splits && options.valid != DataOptions{}.valid)
-    throw ConfigError("data.make", "valid", "has no part in data whose validation split has files",
-                      "omit it, or the files of that split", config::number_text(options.valid));
+    throw ConfigError(
+        "data.make", "valid",
+        options.valid_files.empty()
+            ? "has no part in data that have a validation split of their own"
+            : "has no part in data whose validation split has files",
+        options.valid_files.empty() ? "omit it" : "omit it, or the files of that split",
+        config::number_text(options.valid));
   Named named{.identity = identity_of(found), .generated = found.generated};
   const DatasetPtr data = first(finished(found.data, options), options.count, options.stratify);
   named.splits = splits_of(found, data, options);

@@ -30,6 +30,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kWhere = "data.image_list";
 constexpr int64_t kMostBytes = int64_t{2} << 30;
+constexpr size_t kMostColumns = 20;  // in a message
 
 [[noreturn]] void refuse(const fs::path& file, int64_t line, const std::string& problem) {
   throw FormatError(kWhere, file.string(), "line " + std::to_string(line), problem);
@@ -138,7 +139,8 @@ std::vector<size_t> places_of(const fs::path& file, const TableText& table,
     if (place < 0)
       refuse(file, 1,
              "has no column '" + printable(name) + "', which is a target" +
-                 did_you_mean(name, table.names()) + "; there are " + listed(table.names(), 20));
+                 did_you_mean(name, table.names()) + "; there are " +
+                 listed(table.names(), kMostColumns));
     if (name == "path" || name == "split" || std::ranges::count(targets, name) > 1)
       throw ConfigError("data.make", "targets", "must be columns of numbers, each once",
                         "columns other than path and split", name);
@@ -202,6 +204,12 @@ bool are_labels(const std::vector<ListedPicture>& pictures) {
          });
 }
 
+std::string columns_text(const fs::path& file) {
+  TableFindings ignored;  // of lines
+  const TableText table = read_table(file, {.limit_bytes = kMostBytes}, &ignored);
+  return "there are " + listed(table.names(), kMostColumns);
+}
+
 std::vector<ListedPicture> list_pictures(const fs::path& file,
                                          const std::vector<std::string>& targets,
                                          TableFindings* findings) {
@@ -212,8 +220,10 @@ std::vector<ListedPicture> list_pictures(const fs::path& file,
                       .numbers = places_of(file, table, targets)};
   if (places.path < 0)
     refuse(file, 1,
-           "has no column `path`; the first row names the columns: path, and label and split where "
-           "there are some");
+           "has no column `path`; there are " + listed(table.names(), kMostColumns) +
+               ": name the column of the paths `path` in the first row, and those of classes and "
+               "splits, where there are some, `label` and `split`; data.targets names columns of "
+               "numbers");
   std::vector<ListedPicture> pictures;
   std::set<fs::path> seen;
   for (int64_t row = 0; row < table.rows(); ++row) {

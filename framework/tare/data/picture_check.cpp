@@ -56,8 +56,8 @@ class Checker {
   }
 
   /// Checks the pictures of a list in this folder. `numbers`: they have columns of numbers in place
-  /// of labels.
-  PictureCheck run(const std::vector<ListedPicture>& pictures, bool numbers) {
+  /// of labels. `list`: its file.
+  PictureCheck run(const std::vector<ListedPicture>& pictures, bool numbers, const fs::path& list) {
     constexpr const char* kNone = "is not there: paths are relative to the folder of the list";
     for (const char* split : {"", "train", "valid", "test"}) {
       std::map<std::string, std::vector<fs::path>> files;
@@ -73,8 +73,10 @@ class Checker {
       warn(folder_, "has one class: a model that is trained on it always answers with that class");
     if (!numbers && !pictures.empty() && pictures.front().label.empty())
       warn(folder_,
-           "has pictures without labels, because the list has no column `label`: without "
-           "one, and without columns of numbers in `targets`, there is nothing to learn");
+           "has pictures without labels, because the list has no column `label` (" +
+               columns_text(list) +
+               "): give the column of the classes that name in the first row, or name columns of "
+               "numbers in `targets`; without them there is nothing to learn");
     for (const char* split : {"valid", "test"})
       for (const std::string& label : labels_[split])
         if (!labels_["train"].contains(label))
@@ -247,7 +249,7 @@ PictureCheck check_listed_pictures(const fs::path& file, const std::vector<std::
   const fs::path folder = file.has_parent_path() ? file.parent_path() : fs::path(".");
   TableFindings findings;
   const std::vector<ListedPicture> pictures = list_pictures(file, targets, &findings);
-  PictureCheck check = Checker(folder).run(pictures, !targets.empty());
+  PictureCheck check = Checker(folder).run(pictures, !targets.empty(), file);
   std::vector<PictureFinding> rows;
   for (const TableFinding& finding : findings.list)
     rows.push_back({file.filename().string(), text_of(finding)});

@@ -28,6 +28,10 @@ struct ListedPicture {
                                                        const std::vector<std::string>& targets = {},
                                                        TableFindings* findings = nullptr);
 
+/// Returns "there are path, shape" with the columns of a list, for messages. Throws as
+/// read_table().
+[[nodiscard]] std::string columns_text(const std::filesystem::path& file);
+
 /// Whether every number of the pictures is 0 or 1, so that each column is a label that a picture
 /// has or lacks; false without columns of numbers.
 [[nodiscard]] bool are_labels(const std::vector<ListedPicture>& pictures);

@@ -258,9 +258,13 @@ void warn_of(const RawColumn& column, int64_t rows, TableFindings& warnings) {
     warnings.add({.column = column.name, .problem = problem});
   };
   const auto texts = static_cast<int64_t>(column.texts.size());
+  const auto has_words = [](const std::string& text) { return text.find(' ') != text.npos; };
   if (column.category && texts > (rows - column.missing) * 9 / 10)
     warn("has " + format_count(texts) + " different texts in " + format_count(rows) +
-         " rows: a model learns nothing from texts that it sees once; add the column to omit");
+         " rows: a model learns nothing from texts that it sees once; add the column to omit" +
+         (std::ranges::any_of(column.texts, has_words)
+              ? ", or classify its texts by the data set text_list"
+              : ""));
   const auto is_new = [&](double value) { return !std::isnan(value); };
   const auto first = std::ranges::find_if(column.numbers, is_new);
   const bool one_number = !column.category && first != column.numbers.end() &&

@@ -11,6 +11,7 @@
 #include "tare/base/content_hash.h"
 #include "tare/base/error.h"
 #include "tare/base/log.h"
+#include "tare/data/check_command.h"
 #include "tare/data/datasets.h"
 #include "tare/data/gather.h"
 #include "tare/data/row_source.h"
@@ -131,18 +132,14 @@ Splits coded(const SharedRowsPtr& shared, const Splits& raw) {
 }
 
 /// Throws the first problem, and says how many there are.
-void refuse(const TableFindings& problems, const TableText& first) {
+void refuse(const TableFindings& problems, const DataOptions& options) {
   if (problems.count == 0) return;
   TableFinding finding = problems.list.front();
-  const std::string path = finding.path.empty() ? first.path() : finding.path;
+  const std::string path = finding.path.empty() ? options.file : finding.path;
   const std::string part = finding.line > 0 ? "line " + std::to_string(finding.line) : "the table";
   finding.line = 0;
-  const std::string more = problems.count > 1
-                               ? "; " + format_count(problems.count - 1) +
-                                     (problems.count == 2 ? " more problem" : " more problems") +
-                                     ": `tare data check " + printable(path, 500) + "` lists them"
-                               : "";
-  throw FormatError("data.table", path, part, text_of(finding) + more);
+  throw FormatError("data.table", path, part,
+                    text_of(finding) + more_problems(problems.count - 1, options));
 }
 
 std::string names_of(const std::vector<RawColumn>& columns, bool category) {
@@ -180,7 +177,7 @@ datasets::Found read(const DataOptions& o, const std::string& kind) {
   for (const fs::path& path : paths) files.push_back(read_table(path, format, &problems));
   auto shared = std::make_shared<SharedRows>();
   shared->table = raw_table(files, table_options(o), problems, warnings);
-  refuse(problems, files.front());
+  refuse(problems, o);
   shared->table.target_columns.clear();  // their values are what a data set needs
   for (const TableFinding& finding : warnings.list)
     log::warning_once(printable(o.file) + ": " + text_of(finding));

@@ -114,7 +114,7 @@ std::string input_text(const BundleManifest& m) {
     case SampleKind::image:
       return "images of " + sizes_text(m.sample_shape, m.any_size);
     case SampleKind::tokens:
-      return "tokens, up to " + sizes_text(m.sample_shape) + " in training";
+      return "tokens, up to " + sizes_text(m.sample_shape) + " in the data";
     case SampleKind::features:
       return "numbers, " + sizes_text(m.sample_shape, m.any_size);
   }

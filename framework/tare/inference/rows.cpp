@@ -115,6 +115,15 @@ at::Tensor parse_numbers(std::string_view line, const BundleManifest& manifest,
 }
 
 void check_takes_text(const BundleManifest& manifest) {
+  if (manifest.rows) {
+    constexpr size_t kMostNames = 20;
+    std::vector<std::string> names;
+    for (const ColumnCoding& column : manifest.rows->columns) names.push_back(column.name);
+    throw ConfigError("predict",
+                      "the model takes no lines of text, but rows of a table with the columns " +
+                          listed(names, kMostNames) +
+                          ": omit --text, and give a CSV file or JSON lines");
+  }
   if (!has_tokens(manifest) || manifest.sample_shape.size() > 1)
     throw ConfigError("predict", "the model takes no text: its input is " + manifest.input +
                                      (manifest.sample_shape.empty()

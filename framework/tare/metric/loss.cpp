@@ -20,6 +20,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <limits>
 #include <optional>
 
@@ -478,14 +479,24 @@ void check_two_classes(const std::string& where, const Tensor& target) {
                             std::to_string(label[i]) + "; cross_entropy takes more classes");
 }
 
+/// Returns the digits that float32 holds.
+std::string float_text(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.7g", value);
+  return text;
+}
+
 /// Throws ConfigError for targets that are not probabilities.
 void check_probabilities(const std::string& where, const Tensor& target) {
   if (target.is_meta()) return;
   const ValueRange range = range_of(target.cpu());
   if (range.low >= 0 && range.high <= 1) return;
-  throw ConfigError(where, "takes targets from 0 to 1, and those of the data reach from " +
-                               config::number_text(range.low) + " to " +
-                               config::number_text(range.high) + "; mse or l1 takes any values");
+  throw ConfigError(where, "takes targets from 0 to 1, the probability of each output, and " +
+                               (range.low == range.high
+                                    ? "a target of the data is " + float_text(range.low)
+                                    : "those of the data reach from " + float_text(range.low) +
+                                          " to " + float_text(range.high)) +
+                               "; mse or l1 takes any values");
 }
 
 }  // namespace

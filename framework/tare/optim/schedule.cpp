@@ -76,6 +76,9 @@ void from_node(const config::Node& node, LearningRate& value) {
     value = LrFindOptions{};
     return;
   }
+  if (node.kind == config::Kind::scalar && node.text == "auto")
+    throw ConfigError(node.source, "", "must be a number, or find, which searches for one", "",
+                      "auto");
   if (node.kind != config::Kind::map) {
     value = config::read<double>(node);
     return;

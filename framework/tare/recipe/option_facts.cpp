@@ -26,6 +26,8 @@ bool wants_a_name(const std::optional<ConfigError>& error) {
 std::string type_of(const OptionProbe& refusal, const std::optional<ConfigError>& word) {
   const auto list = refusal(Node::sequence({Node()}));
   const std::string of_list = list ? without_must_be(list->problem()) : "";
+  const bool is_list_of_words = !word && !refusal(Node::sequence({}));  // which one word is too
+  if (is_list_of_words) return list_of(of_list);
   if (!word || wants_a_name(word)) return of_list;
   const std::string type = without_must_be(word->problem());
   return type == "a list" && !of_list.empty() ? list_of(of_list) : type;

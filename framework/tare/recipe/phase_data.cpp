@@ -14,6 +14,7 @@
 #include "tare/base/error.h"
 #include "tare/base/log.h"
 #include "tare/config/scalar.h"
+#include "tare/data/picture_list.h"
 #include "tare/data/sampling.h"
 #include "tare/metric/check.h"
 #include "tare/metric/loss.h"
@@ -67,10 +68,44 @@ void check_batch_size(const RecipeOptions& recipe, size_t phase, const DataFacts
            "auto, or at most " + std::to_string(batch), std::to_string(*micro_batch));
 }
 
+/// Returns how data of this kind give numbers in place of whole numbers that are classes, in front
+/// of what else is allowed; empty: that is not known, or the labels are texts.
+std::string as_numbers(const DataOptions& data, const std::vector<std::string>& labels) {
+  const auto is_text = [](const std::string& label) { return !config::as_number(label); };
+  if (std::ranges::any_of(labels, is_text)) return {};
+  if ((data.name == "csv" || data.name == "jsonl") && !data.target.empty())
+    return "data.numbers: " + config::flow_text(config::to_node(std::vector{data.target})) +
+           ", which reads the target as a number, ";
+  if (data.name == "image_list")
+    return "data.targets: [label], which reads the column as numbers, ";
+  if (data.name == "npy")
+    return "labels of float32, by numpy.save(FILE, labels.astype('float32')), ";
+  return {};
+}
+
+/// Returns what is allowed in place of a loss that does not take targets of numbers or of classes.
+/// `as_number`: see as_numbers().
+std::string loss_for(const RecipeOptions& recipe, const std::string& as_number, bool numbers) {
+  if (numbers) return "mse or another loss of numbers, or another model.classes";
+  const std::string loss = loss_name(recipe);
+  const bool by_class = loss == "cross_entropy" || loss == "nll";
+  return (by_class ? "" : as_number) +
+         "cross_entropy or another loss of classes, or another model.classes";
+}
+
+/// Returns what is allowed in place of a metric, likewise.
+std::string metric_for(bool numbers) {
+  return std::string(numbers
+                         ? "mae or another metric of numbers, {f1: {threshold: 0.5}} where they "
+                           "are labels"
+                         : "a metric for such targets") +
+         ", or another model.classes";
+}
+
 /// Refuses a loss or a metric that does not take the target with outputs of zeros of this shape.
-/// `outputs` describes them for the message.
+/// `outputs` describes them for the message; `as_number`: see as_numbers().
 void try_figures(const RecipeOptions& recipe, at::IntArrayRef shape, const at::Tensor& target,
-                 const std::string& outputs) {
+                 const std::string& outputs, const std::string& as_number) {
   const at::Tensor output = at::zeros(shape, at::TensorOptions(c10::kCPU));
   const bool numbers = target.is_floating_point();
   const auto attempt = [&](const std::string& path, const auto& call) {
@@ -84,14 +119,7 @@ void try_figures(const RecipeOptions& recipe, at::IntArrayRef shape, const at::T
       refuse(
           recipe, path,
           "does not take the targets of the data with a model of " + outputs + ": " + error.what(),
-          path == "loss" ? (numbers ? "mse or another loss of numbers, or another model.classes"
-                                    : "cross_entropy or another loss of classes, or another "
-                                      "model.classes")
-                         : std::string(numbers ? "mae or another metric of numbers, {f1: "
-                                                 "{threshold: 0.5}} where they are labels"
-                                               : "a metric for such targets") +
-                               ", or another model.classes",
-          "");
+          path == "loss" ? loss_for(recipe, as_number, numbers) : metric_for(numbers), "");
     }
   };
   attempt("loss", [&] { check_batch(resolve(recipe.learner.loss), output, target); });
@@ -176,7 +204,8 @@ void check_targets(const RecipeOptions& recipe, size_t phase, const Splits& data
   const int64_t common = std::min<int64_t>(target.is_floating_point() ? 2 : 1, target.dim());
   shape.insert(shape.end(), target.sizes().begin() + common, target.sizes().end());
   try_figures(recipe, shape, target,
-              std::to_string(classes) + (classes == 1 ? " output" : " outputs"));
+              std::to_string(classes) + (classes == 1 ? " output" : " outputs"),
+              as_numbers(data_of(recipe, recipe.phases[phase]), data.train->labels()));
   if (target.is_floating_point() && target.dim() == 2) {
     check_probabilities(recipe, phase, *data.train, "training");
     if (data.valid) check_probabilities(recipe, phase, *data.valid, "validation");
@@ -437,7 +466,7 @@ void check_forward(const RecipeOptions& recipe, size_t phase, const DataFacts& d
   const at::Tensor& target = batch.target();
   const auto on_host = at::TensorOptions(target.scalar_type()).device(c10::kCPU);
   try_figures(recipe, outputs.front().sizes(), at::zeros(target.sizes(), on_host),
-              "outputs of shape " + c10::str(outputs.front().sizes()));
+              "outputs of shape " + c10::str(outputs.front().sizes()), "");
 }
 
 namespace {
@@ -455,8 +484,8 @@ std::string where_labels_are(const DataOptions& data) {
   if (data.name == "image_folder" || data.name == "text_folder")
     return "; give each class a subfolder of '" + printable(data.folder) + "'";
   if (data.name == "image_list")
-    return "; give '" + printable(data.file) +
-           "' a column `label`, or name columns of numbers in data.targets";
+    return "; give '" + printable(data.file) + "' a column `label` (" + columns_text(data.file) +
+           "), or name columns of numbers in data.targets";
   if (data.name == "text_list")
     return "; name the column of '" + printable(data.file) + "' that has them in data.target";
   return "";
@@ -468,6 +497,15 @@ int64_t classes_of(const RecipeOptions& recipe, const DataFacts& data) {
   if (recipe.model.options.classes > 0) return recipe.model.options.classes;
   const LabelCount labels = data.labels;
   if (const int64_t numbers = numbers_to_predict(data.sample); numbers > 0) return numbers;
+  if (labels.classes == 0 && recipe.data.name == "npy" && data.sample.targets.size() == 1 &&
+      data.sample.target().scalar_type() == c10::kLong)
+    refuse(recipe, "model.classes",
+           "is missing: a label of '" + printable(recipe.data.labels) +
+               "' is an array of whole numbers " + c10::str(data.sample.target().sizes().slice(1)) +
+               ", in which no classes are counted",
+           "the number of the model's outputs; or, where each number is 0 or 1, labels of float32, "
+           "by numpy.save(FILE, labels.astype('float32'))",
+           "auto");
   if (labels.classes == 0)
     refuse(recipe, "model.classes",
            "is missing: the data has no class labels to count" + where_labels_are(recipe.data),

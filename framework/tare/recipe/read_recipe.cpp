@@ -372,8 +372,13 @@ void refuse_phase_keys(const config::Node& root) {
     if (std::ranges::find(of_run, key) != of_run.end() ||
         std::ranges::find(of_phase, key) == of_phase.end())
       continue;
+    const bool searches = key == "lr" && value.text == "auto";
+    const std::string text = searches ? "find" : config::flow_text(value);
     throw ConfigError(source, key, "belongs to a phase",
-                      "`phases: [{" + key + ": " + config::flow_text(value) + "}]`", {});
+                      value.source.line > 0
+                          ? "`phases: [{" + key + ": " + text + "}]`"
+                          : "`phases.0." + key + '=' + text + "` for the first one, and so on",
+                      {});
   }
 }
 

@@ -216,7 +216,7 @@ const std::map<std::string, std::string>& whole_examples() {
 }
 
 std::string quoted_for_a_shell(const std::string& text) {
-  return text.find_first_of(" {}[]") == std::string::npos ? text : '\'' + text + '\'';
+  return text.find_first_of(" {}[];|") == std::string::npos ? text : '\'' + text + '\'';
 }
 
 /// Returns the text for the longest end of the path that the table has; null: none.

@@ -107,7 +107,13 @@ void check_device_name(const std::string& name) {
   std::string allowed = "auto, cpu";
   for (const auto& type : types)
     allowed += (&type == &types.back() ? ", " + type + " or " + type + ":N" : ", " + type);
-  throw ConfigError(Source{}, "device", "is not known", allowed, printable(name));
+  std::vector<std::string> known{"auto", "cpu"};
+  known.insert(known.end(), types.begin(), types.end());
+  const std::string type = name.substr(0, name.find(':'));
+  const bool is_known = std::ranges::find(known, type) != known.end();
+  throw ConfigError(Source{}, "device",
+                    "is not known" + (is_known ? "" : did_you_mean(type, known)), allowed,
+                    printable(name));
 }
 
 c10::Device parse_device(const std::string& name) {
@@ -146,10 +152,8 @@ c10::Device open_device(const std::string& name) {
       return device;
     }
     if (name != "auto") throw_unopened(device, *refusal);
-    note_absent({.name = device.str(),
-                 .why = refusal->why,
-                 .worth_a_warning = true,
-                 .is_there = true});
+    note_absent(
+        {.name = device.str(), .why = refusal->why, .worth_a_warning = true, .is_there = true});
     memory::withdraw(device);
   }
 }

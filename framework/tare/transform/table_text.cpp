@@ -11,6 +11,7 @@
 #include "tare/base/io.h"
 #include "tare/base/utf8.h"
 #include "tare/config/scalar.h"
+#include "tare/transform/piped_table.h"
 
 namespace tare {
 namespace {
@@ -69,6 +70,63 @@ struct Beginning {
   const char* problem = "";
 };
 
+/// Whether the first file of a ZIP archive is an array of NumPy, as in a .npz file.
+bool is_numpy_archive(std::string_view bytes) {
+  constexpr size_t kLengthAt = 26, kNameAt = 30;  // of a file's name, in the head before the file
+  if (!bytes.starts_with("PK\x03\x04") || bytes.size() < kNameAt) return false;
+  const auto byte = [&](size_t at) {
+    return static_cast<size_t>(static_cast<unsigned char>(bytes[at]));
+  };
+  return bytes.substr(kNameAt, byte(kLengthAt) + 256 * byte(kLengthAt + 1)).ends_with(".npy");
+}
+
+/// Returns the number of a line that JSON does not have, such as NaN, outside of its texts; empty:
+/// there is none.
+std::string_view no_json_number(std::string_view line) {
+  bool quoted = false;
+  for (size_t at = 0; at < line.size(); ++at) {
+    if (quoted && line[at] == '\\')
+      ++at;
+    else if (line[at] == '"')
+      quoted = !quoted;
+    for (const std::string_view name : {"NaN", "-Infinity", "Infinity"})
+      if (!quoted && at < line.size() && line.substr(at).starts_with(name)) return name;
+  }
+  return {};
+}
+
+/// Returns what to do about a line or a file that is no JSON because of a number such as NaN;
+/// empty: that is not the reason.
+std::string number_problem(std::string_view text) {
+  const std::string_view number = no_json_number(text);
+  if (number.empty()) return {};
+  return "has " + std::string(number) +
+         ", which JSON does not have: write null for a missing value";
+}
+
+/// Whether a text begins as JSON objects do, alone or in an array.
+bool begins_as_json(std::string_view text) {
+  constexpr std::string_view kAnyBlanks = " \t\r\n";
+  const auto skip_blanks = [&] {
+    text.remove_prefix(std::min(text.find_first_not_of(kAnyBlanks), text.size()));
+  };
+  skip_blanks();
+  if (text.starts_with('[')) {
+    text.remove_prefix(1);
+    skip_blanks();
+  }
+  if (!text.starts_with('{')) return false;
+  text.remove_prefix(1);
+  skip_blanks();
+  return text.starts_with('"') || text.starts_with('}');
+}
+
+/// Returns the start of a text for a message.
+std::string start_of(std::string_view text) {
+  constexpr size_t kShown = 40;
+  return printable(trimmed(text.substr(0, text.find('\n'))), kShown);
+}
+
 /// Returns why the bytes of a file are no text in UTF-8; empty: they may be.
 std::string why_no_text(std::string_view bytes) {
   using std::string_view_literals::operator""sv;
@@ -84,6 +142,9 @@ std::string why_no_text(std::string_view bytes) {
       {"PAR1"sv, "is a Parquet file: write it as CSV, with to_csv() of pandas for example"},
       {"\x93NUMPY"sv, "is an array of NumPy, which the data set npy reads"},
       {"%PDF-"sv, "is a PDF document: write the table as CSV"}};
+  if (is_numpy_archive(bytes))
+    return "is an archive of arrays of NumPy: save one of them alone, by numpy.save('x.npy', "
+           "numpy.load('x.npz')['NAME']); the data set npy reads it";
   for (const Beginning& known : kKnown)
     if (bytes.starts_with(known.bytes)) return known.problem;
   if (bytes.find('\0') != std::string_view::npos)
@@ -116,6 +177,12 @@ class TableReader {
     const std::string text = io::read_text(path == "-" ? kStandardInput : path, format.limit_bytes);
     table_.bytes_.assign(text.begin(), text.end());
   }
+  TableReader(std::string_view text, const std::string& path, const TableFormat& format,
+              TableFindings* findings)
+      : format_(format), findings_(findings) {
+    table_.path_ = path;
+    table_.bytes_.assign(text.begin(), text.end());
+  }
 
   TableText read() {
     const std::string problem = why_no_text({begin(), size()});
@@ -128,6 +195,7 @@ class TableReader {
     const bool lines = format_.kind.empty() ? piped || extension == ".jsonl" ||
                                                   extension == ".ndjson" || extension == ".json"
                                             : format_.kind == "jsonl";
+    check_kind(lines, first);
     if (lines && start == '[') split_array();
     lines ? read_objects() : read_records();
     if (table_.names_.empty() && findings_ && findings_->count > 0)  // no line could be read
@@ -148,6 +216,24 @@ class TableReader {
   void find(int64_t line, const std::string& problem) {
     if (!findings_) fail(line_text(line), problem);
     findings_->add({.path = table_.path_, .line = line, .problem = problem});
+  }
+
+  /// Throws FormatError for JSON that is read as CSV, and for a file without a line of JSON that is
+  /// read as such.
+  void check_kind(bool lines, size_t first) {
+    if (first == std::string_view::npos) return;
+    const std::string_view text = std::string_view(begin(), size()).substr(first);
+    const bool by_name = format_.kind.empty() && table_.path_ != "-";
+    if (!lines && begins_as_json(text))
+      fail("the file", std::string("holds JSON and no CSV: the data set jsonl reads it") +
+                           (by_name ? ", and its name must end in .jsonl or .json" : ""));
+    const bool has_json = text.starts_with('{') || text.starts_with('[') ||
+                          text.find("\n{") != std::string_view::npos;
+    if (lines && !has_json)
+      fail("the file", "begins with '" + start_of(text) +
+                           "', which is no JSON object: the data set csv reads a table with "
+                           "separators" +
+                           (by_name ? ", and its name must end in .csv" : ""));
   }
 
   void set_names(std::vector<std::string> names) {
@@ -211,11 +297,12 @@ class TableReader {
   }
 
   void read_records() {
-    if (format_.separator.size() > 1)
-      throw ConfigError(kWhere, "separator", "must be one character", ", or ; or a tab",
-                        format_.separator);
-    const char separator = format_.separator.empty() ? separator_of({begin() + at_, size() - at_})
-                                                     : format_.separator.front();
+    const std::string given = format_.separator == "\\t" ? "\t" : format_.separator;
+    if (given.size() > 1)
+      throw ConfigError(kWhere, "separator", "must be one character",
+                        ", or ; or | or \\t for a tab", given);
+    const char separator =
+        given.empty() ? separator_of({begin() + at_, size() - at_}) : given.front();
     std::vector<std::string_view> fields;
     for (bool named = false; at_ < size();) {
       const int64_t line = line_;
@@ -254,11 +341,16 @@ class TableReader {
         [](int depth, Json::parse_event_t, Json&) { return depth <= kDeepest; },
         /*allow_exceptions=*/false);
     if (!array.is_array())
-      fail("the file", "begins as a JSON array, but is none: write [{...}, {...}]");
+      fail("the file", "begins as a JSON array, but is none: " + why_no_array());
     std::string lines;
     for (const auto& element : array) lines += element.dump() + '\n';
     table_.bytes_.assign(lines.begin(), lines.end());
     at_ = 0;
+  }
+
+  [[nodiscard]] std::string why_no_array() {
+    const std::string problem = number_problem({begin() + at_, size() - at_});
+    return problem.empty() ? "write [{...}, {...}]" : "it " + problem;
   }
 
   /// Reads a JSON object from each line. The names are those of all lines, in order.
@@ -287,7 +379,8 @@ class TableReader {
       };
       auto object = Json::parse(line, see, /*allow_exceptions=*/false);
       if (!object.is_object()) {
-        find(line_, "is no JSON object: write one object a line");
+        const std::string problem = number_problem(line);
+        find(line_, problem.empty() ? "is no JSON object: write one object a line" : problem);
         continue;
       }
       if (!twice.empty()) {
@@ -337,6 +430,11 @@ class TableReader {
 TableText read_table(const std::filesystem::path& path, const TableFormat& format,
                      TableFindings* findings) {
   return TableReader(path, format, findings).read();
+}
+
+TableText table_in(std::string_view text, const std::string& path, const TableFormat& format,
+                   TableFindings* findings) {
+  return TableReader(text, path, format, findings).read();
 }
 
 }  // namespace tare
