@@ -193,6 +193,20 @@ TEST_F(Datasets, EveryClassHasItsShareOfEachSplit) {
   }
 }
 
+TEST_F(Datasets, WarnWhereANormaliseIsOfOtherLevels) {
+  const auto warned = [](double mean, double std) {
+    ::testing::internal::CaptureStderr();
+    (void)datasets::make({.name = "generated_digits",
+                          .count = 50,
+                          .transforms = Transforms{Normalise{.mean = {mean}, .std = {std}}}});
+    return ::testing::internal::GetCapturedStderr();
+  };
+  EXPECT_THAT(warned(124, 58), HasSubstr("data.transforms: normalise has a mean of 124, and the "
+                                         "levels of the data are 0 to 1: give mean and std"));
+  EXPECT_THAT(warned(0.5, 58), HasSubstr("normalise has a std of 58"));
+  EXPECT_THAT(warned(0.1307, 0.3081), Not(HasSubstr("normalise")));
+}
+
 TEST_F(Datasets, FoldsCoverAllSamplesOnce) {
   std::vector<int64_t> classes(10);
   int64_t samples = 0;

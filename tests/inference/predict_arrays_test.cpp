@@ -128,6 +128,29 @@ TEST_F(PredictArrays, PicturesOfAnotherShapeOrDtypeAreRefused) {
                         "them, or save array.astype(numpy.uint8)"));
 }
 
+TEST_F(PredictArrays, OfOtherLevelsThanThoseOfTheTrainingAreWarnedOf) {
+  const Model model = small_model();
+  BundleManifest manifest = small_manifest(model);
+  const auto warned = [&](const at::Tensor& x) {
+    bundle(manifest, model);
+    ::testing::internal::CaptureStderr();
+    const Found found = array(x);
+    EXPECT_EQ(std::ssize(found.predictions), x.size(0));
+    return ::testing::internal::GetCapturedStderr();
+  };
+  const at::Tensor levels = at::arange(32).mul(4.5).view({2, 1, 4, 4});
+  EXPECT_EQ(warned(levels), "") << "the bundle does not know its levels";
+  manifest.levels = {0, 1};
+  EXPECT_THAT(warned(levels),
+              HasSubstr("x.npy has numbers from 0 to 139.5, and those of the training were from 0 "
+                        "to 1: the predictions are wrong unless both have one unit"));
+  EXPECT_EQ(warned(levels.div(255)), "");
+  EXPECT_EQ(warned(levels.to(at::kByte)), "") << "pictures, which are scaled";
+  manifest.levels = {0, 255};
+  EXPECT_EQ(warned(levels), "");
+  EXPECT_THAT(warned(levels.div(255)), HasSubstr("those of the training were from 0 to 255"));
+}
+
 TEST_F(PredictArrays, NumbersAreConvertedAsInTraining) {
   features({3});
   const at::Tensor rows = at::rand({4, 3}).mul(10).floor();

@@ -10,10 +10,12 @@
 
 #include "tare/base/bytes.h"
 #include "tare/base/error.h"
+#include "tare/base/log.h"
 #include "tare/base/sha256.h"
 #include "tare/config/changed.h"
 #include "tare/config/scalar.h"
 #include "tare/data/collate.h"
+#include "tare/data/level_source.h"
 #include "tare/data/tensor_dataset.h"
 
 namespace tare::datasets {
@@ -143,6 +145,9 @@ DatasetPtr finished(const DatasetPtr& data, const DataOptions& o) {
     steps.emplace_back(Resize{.height = o.size, .width = o.size, .fit = o.fit});
   steps.insert(steps.end(), o.transforms.steps().begin(), o.transforms.steps().end());
   if (shape.size() != 3 && !steps.empty()) refuse("transforms", "an empty list", steps.size());
+  if (const std::optional<Levels> levels = levels_of(*data))
+    if (const std::string unusual = normalise_warning(*levels, o.transforms); !unusual.empty())
+      log::warning_once("data.transforms: normalise " + unusual);
   if (shape.size() != 3) return data;  // rows of numbers
   return transformed(data, Transforms(std::move(steps)));
 }
