@@ -7,6 +7,7 @@
 #include "tare/base/error.h"
 #include "tare/data/gather.h"
 #include "tare/data/level_source.h"
+#include "tare/data/padding_source.h"
 #include "tare/data/row_source.h"
 #include "tare/data/tensor_dataset.h"
 #include "tare/transform/random.h"
@@ -21,7 +22,7 @@ const DatasetPtr& checked(const char* where, const DatasetPtr& base) {
 }
 
 // Passes on what a decorator does not change.
-class Decorator : public Dataset, public RowSource, public LevelSource {
+class Decorator : public Dataset, public RowSource, public LevelSource, public PaddingSource {
  public:
   Decorator(const char* where, DatasetPtr base) : base_(std::move(base)) {
     (void)checked(where, base_);
@@ -43,6 +44,7 @@ class Decorator : public Dataset, public RowSource, public LevelSource {
   [[nodiscard]] int64_t text_length() const override { return base_->text_length(); }
   [[nodiscard]] const RowCoding* row_coding() const override { return row_coding_of(*base_); }
   [[nodiscard]] std::optional<Levels> levels() const override { return levels_of(*base_); }
+  [[nodiscard]] int64_t padded_to() const override { return padded_length(*base_, 1); }
   void account(Ledger& ledger) const override { base_->account(ledger); }
   void clear_cache() const override { base_->clear_cache(); }
 
