@@ -181,7 +181,9 @@ TEST_F(ResumedRun, RefusesAnotherRecipeAndAnEmptyFolder) {
     (void)run_recipe(recipe, {.resume = Resume::automatic});
     FAIL();
   } catch (const ConfigError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("phases.1.epochs is 1 there, 7 here"));
+    EXPECT_THAT(error.what(), HasSubstr("phases.1.epochs is 1 there, 7 here; give the old value, "
+                                        "begin a new run with its weights by model.weights=" +
+                                        (folder_ / "tiny/autosave-").string()));
   }
 }
 
