@@ -193,6 +193,25 @@ TEST_F(Datasets, EveryClassHasItsShareOfEachSplit) {
   }
 }
 
+TEST_F(Datasets, SayHowManySamplesAreInNoSplit) {
+  const auto described = [](double train, double valid, double test) {
+    ::testing::internal::CaptureStderr();
+    const std::string description =
+        datasets::make(
+            {.name = "generated_digits", .count = 50, .train = train, .valid = valid, .test = test})
+            .description;
+    return description + '\n' + ::testing::internal::GetCapturedStderr();
+  };
+  EXPECT_THAT(described(0.5, 0.2, 0),
+              AllOf(HasSubstr("train 25, valid 10, test none, unused 15\n"),
+                    HasSubstr("15 of the 50 samples are in no split, because the shares train, "
+                              "valid and test add up to less than 1")));
+  EXPECT_THAT(described(0.5, 0.2, 0.3), Not(HasSubstr("unused")));
+  EXPECT_THAT(described(20, 10, 5),
+              AllOf(HasSubstr("test 5, unused 15\n"), Not(HasSubstr("in no split"))))
+      << "numbers of samples are meant so";
+}
+
 TEST_F(Datasets, WarnWhereANormaliseIsOfOtherLevels) {
   const auto warned = [](double mean, double std) {
     ::testing::internal::CaptureStderr();
