@@ -6,6 +6,7 @@
 
 #include "models/common.h"
 #include "tare/base/error.h"
+#include "tare/config/scalar.h"
 
 namespace tare::models {
 namespace {
@@ -60,6 +61,10 @@ void from_node(const config::Node& node, PerOutput& value) {
   if (value.numbers.empty())
     throw ConfigError(node.source, "", "must have a number", "a number, or one for each output",
                       "[]");
+  for (const double number : value.numbers)
+    if (!std::isfinite(number))
+      throw ConfigError(node.source, "", "has a number that is not finite", "finite numbers",
+                        config::number_text(number));
 }
 
 config::Node to_node(const PerOutput& value) {

@@ -38,6 +38,18 @@ TEST(CsvField, DefusesFormulasAndKeepsARecordOnOneLine) {
   EXPECT_EQ(csv_field("a\nb"), "a\\nb");
 }
 
+TEST(CsvField, LeavesNumbersWithASignAsTheyAre) {
+  for (const char* number : {"+1", "-0.5", "-1e-3", "+.5", "-12."}) {
+    EXPECT_EQ(csv_field(number), number);
+    EXPECT_EQ(csv_text(number), number);
+  }
+  for (const char* formula : {"+1+1", "-A1", "--1", "+", "-", "-1e", "+-1", "-inf", "-0x1", "=1",
+                              "@1", "-2 apples", "+nan"}) {
+    EXPECT_EQ(csv_field(formula), "'" + std::string(formula));
+    EXPECT_EQ(csv_text(formula), "'" + std::string(formula));
+  }
+}
+
 TEST(ReadCsv, GivesBackWhatWasWritten) {
   const std::vector<std::string> fields{"a", "b,c", "say \"d\"", "", "e"};
   std::string line;

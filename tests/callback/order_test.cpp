@@ -42,8 +42,14 @@ std::vector<std::string> order_of(const std::vector<std::string>& names) {
 TEST(MoveLogsBack, PutsThemBehindTheLastThatMayAddAColumn) {
   EXPECT_THAT(order_of({"l1", "p1", "l2", "p2"}), ElementsAre("p1", "p2", "l1", "l2"));
   EXPECT_THAT(order_of({"l1", "p1", "s1", "l2"}), ElementsAre("p1", "l1", "s1", "l2"));
-  EXPECT_THAT(order_of({"l1", "s1", "p1"}), ElementsAre("s1", "p1", "l1"));
-  EXPECT_THAT(order_of({"l1", "s1", "c1", "s2"}), ElementsAre("s1", "c1", "l1", "s2"));
+  EXPECT_THAT(order_of({"s1", "l1", "p1"}), ElementsAre("s1", "p1", "l1"));
+}
+
+TEST(MoveLogsBack, KeepsWhatSavesBehindTheLogsThatItStandsBehind) {
+  EXPECT_THAT(order_of({"l1", "s1", "p1"}), ElementsAre("p1", "l1", "s1"));
+  EXPECT_THAT(order_of({"s1", "l1", "s2", "p1", "l2", "s3"}),
+              ElementsAre("s1", "p1", "l1", "s2", "l2", "s3"));
+  EXPECT_THAT(order_of({"l1", "s1", "c1", "s2"}), ElementsAre("c1", "l1", "s1", "s2"));
 }
 
 TEST(MoveLogsBack, LeavesAListWithoutNeedAsItIs) {

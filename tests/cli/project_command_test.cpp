@@ -60,6 +60,12 @@ TEST_F(ProjectCommands, ANewProjectSaysWhichPathsAreRelative) {
               HasSubstr(note("model.weights", "first/w.safetensors") +
                         note("data.file", "houses.csv") + note("phases.0.data.file", "more.csv")));
   EXPECT_THAT(made.out, Not(HasSubstr("valid_files")));
+  write("net.pt", "a program of TorchScript");
+  write("script.yaml",
+        "model: {name: torchscript, options: {file: net.pt, trust: true}}\nphases: [{}]\n");
+  const auto script = tare({"new", "other", "--from", "script.yaml"});
+  ASSERT_EQ(script.status, 0) << script.err;
+  EXPECT_THAT(script.out, HasSubstr(note("model.options.file", "net.pt")));
 }
 
 TEST_F(ProjectCommands, ANewProjectReplacesNothing) {

@@ -21,6 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::AnyOf;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -192,8 +193,11 @@ TEST(SweepCommand, AFailedRunSaysWhy) {
   const auto run = sweep.tare({"run", "sweep.yaml", "parameters={phases.0.lr: [1.0e-3, 1.0e30]}",
                                "set={optimizer.kind: sgd, phases.0.schedule: constant}"});
   EXPECT_NE(run.status, 0) << run.out;
+  EXPECT_THAT(run.out, ContainsRegex("failed: exit 1: \\[[^\n]*the loss is [^\n]*; see "));
   const auto status = sweep.tare({"status", "sweep.yaml"});
-  EXPECT_THAT(status.out, AllOf(HasSubstr("[tare] error: "), HasSubstr("best tiny0_p0l0-001: ")));
+  EXPECT_THAT(status.out,
+              AllOf(ContainsRegex("exit 1: \\[[^\n]*the loss is (nan|inf)"),
+                    Not(HasSubstr("[tare] error: ")), HasSubstr("best tiny0_p0l0-001: ")));
   EXPECT_THAT(status.err, HasSubstr("words key=value of `tare sweep run` are missing here"));
 }
 

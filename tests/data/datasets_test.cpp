@@ -193,6 +193,39 @@ TEST_F(Datasets, EveryClassHasItsShareOfEachSplit) {
   }
 }
 
+TEST_F(Datasets, SayHowManySamplesAreInNoSplit) {
+  const auto described = [](double train, double valid, double test) {
+    ::testing::internal::CaptureStderr();
+    const std::string description =
+        datasets::make(
+            {.name = "generated_digits", .count = 50, .train = train, .valid = valid, .test = test})
+            .description;
+    return description + '\n' + ::testing::internal::GetCapturedStderr();
+  };
+  EXPECT_THAT(described(0.5, 0.2, 0),
+              AllOf(HasSubstr("train 25, valid 10, test none, unused 15\n"),
+                    HasSubstr("15 of the 50 samples are in no split, because the shares train, "
+                              "valid and test add up to less than 1")));
+  EXPECT_THAT(described(0.5, 0.2, 0.3), Not(HasSubstr("unused")));
+  EXPECT_THAT(described(20, 10, 5),
+              AllOf(HasSubstr("test 5, unused 15\n"), Not(HasSubstr("in no split"))))
+      << "numbers of samples are meant so";
+}
+
+TEST_F(Datasets, WarnWhereANormaliseIsOfOtherLevels) {
+  const auto warned = [](double mean, double std) {
+    ::testing::internal::CaptureStderr();
+    (void)datasets::make({.name = "generated_digits",
+                          .count = 50,
+                          .transforms = Transforms{Normalise{.mean = {mean}, .std = {std}}}});
+    return ::testing::internal::GetCapturedStderr();
+  };
+  EXPECT_THAT(warned(124, 58), HasSubstr("data.transforms: normalise has a mean of 124, and the "
+                                         "levels of the data are 0 to 1: give mean and std"));
+  EXPECT_THAT(warned(0.5, 58), HasSubstr("normalise has a std of 58"));
+  EXPECT_THAT(warned(0.1307, 0.3081), Not(HasSubstr("normalise")));
+}
+
 TEST_F(Datasets, FoldsCoverAllSamplesOnce) {
   std::vector<int64_t> classes(10);
   int64_t samples = 0;

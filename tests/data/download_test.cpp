@@ -112,6 +112,15 @@ TEST_F(Download, MissingPageAndRefusedConnectionAreIoErrors) {
               HasSubstr("curl: (7)"));
 }
 
+TEST_F(Download, AFailureLeavesNoFolder) {
+  const RemoteFile file = describe(folder_, kBody, "http://127.0.0.1:1/x");
+  EXPECT_THROW(download(file, folder_ / "new"), IoError);
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "new"));
+  io::make_directories(folder_ / "old");
+  EXPECT_THROW(download(file, folder_ / "old"), IoError);
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "old")) << "it was there before";
+}
+
 TEST_F(Download, RedirectionToAFileIsNotFollowed) {
   const HttpServer server(
       "HTTP/1.1 302 Found\r\nLocation: file:///etc/hostname\r\nContent-Length: 0\r\nConnection: "

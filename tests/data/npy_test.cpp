@@ -3,16 +3,20 @@
 
 #include <ATen/ops/arange.h>
 #include <ATen/ops/equal.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/rand.h>
 #include <ATen/ops/stack.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <optional>
 
 #include "support/npy_file.h"
 #include "support/temp_dir.h"
 #include "tare/base/error.h"
 #include "tare/data/datasets.h"
+#include "tare/data/level_source.h"
 #include "tare/data/npy_check.h"
 
 namespace tare::testing {
@@ -171,6 +175,69 @@ TEST(Npy, RefusesPicturesThatAreNotSavedAsModelsTakeThem) {
   EXPECT_EQ(made((levels.div(255)).view({20, 16, 18, 1})), "[16, 18, 1]") << "with a warning";
   EXPECT_THAT(check_npy(folder / "x.npy", /*are_inputs=*/true).warning,
               HasSubstr("looks like pictures with the channels last"));
+}
+
+TEST(NpyPictures, OfLevelsInAnotherDtypeAreWarnedOf) {
+  const TempDir folder;
+  const auto warning = [&](const at::Tensor& x) {
+    write_npy(folder / "x.npy", x);
+    const NpyCheck check = check_npy(folder / "x.npy", /*are_inputs=*/true);
+    EXPECT_EQ(check.problem, "");
+    return check.warning;
+  };
+  const at::Tensor whole = at::arange(20 * 16 * 18).remainder(256).view({20, 16, 18});
+  const at::Tensor levels = whole.to(at::kFloat);
+  EXPECT_THAT(warning(levels),
+              HasSubstr("has numbers up to 255 in another dtype than uint8; if they are the levels "
+                        "of pictures, save array.astype(numpy.uint8)"));
+  EXPECT_THAT(warning(whole), HasSubstr("has numbers up to 255")) << "int64";
+  const at::Tensor dark = levels.mul(0.59).view({20, 1, 16, 18});
+  EXPECT_THAT(warning(dark), HasSubstr("has numbers up to 150.4"));
+  EXPECT_EQ(warning(levels.div(255)), "");
+  EXPECT_EQ(warning(levels.sub(100)), "") << "no levels";
+  EXPECT_EQ(warning(levels.mul(3)), "") << "no levels";
+  EXPECT_EQ(warning(whole.to(at::kByte)), "");
+  EXPECT_EQ(warning(levels.narrow(2, 0, 3).contiguous()), "") << "a sequence";
+}
+
+TEST(Levels, AreThoseOfTheDataBeforeTheTransforms) {
+  const at::Tensor bytes =
+      at::arange(4 * 3 * 8 * 8).remainder(200).to(at::kByte).view({4, 3, 8, 8});
+  const Transforms normalise{Normalise{.mean = {0.5}, .std = {0.25}}};
+  const auto levels = [&](const DatasetPtr& data) {
+    const std::optional<Levels> found = levels_of(*subset(transformed(data, normalise), {0, 2}));
+    return found ? std::vector{found->least, found->most} : std::vector<double>();
+  };
+  EXPECT_THAT(levels(tensor_dataset(bytes)), ElementsAre(0, 1));
+  EXPECT_THAT(levels(tensor_dataset(bytes.to(at::kFloat).sub(50))), ElementsAre(-50, 149));
+  EXPECT_THAT(levels(cache(transformed(tensor_dataset(bytes), {}))), ElementsAre(0, 1));
+  EXPECT_EQ(levels_of(*tensor_dataset(at::rand({4, 3}))), std::nullopt) << "rows";
+  EXPECT_EQ(levels_of(at::full({1, 2, 2}, std::nan(""))), std::nullopt);
+}
+
+TEST(Levels, OfAnotherUnitAreNamed) {
+  const Levels unit{.least = 0, .most = 1};
+  EXPECT_EQ(levels_warning({.least = 0, .most = 150.5}, unit),
+            "has numbers from 0 to 150.5, and those of the training were from 0 to 1: the "
+            "predictions are wrong unless both have one unit; save the numbers in the unit of the "
+            "training, such as (array / 255).astype(numpy.float32)");
+  EXPECT_THAT(levels_warning({.least = 0, .most = 0.9}, {.least = 0, .most = 255}),
+              HasSubstr("has numbers from 0 to 0.9, and those of the training were from 0 to 255"));
+  EXPECT_EQ(levels_warning({.least = -0.2, .most = 1.4}, unit), "");
+  EXPECT_EQ(levels_warning({.least = 0.001, .most = 0.001}, unit), "") << "a blank picture";
+  EXPECT_EQ(levels_warning({.least = 5, .most = 9}, {.least = 3, .most = 3}), "");
+}
+
+TEST(Levels, DecideWhetherANormaliseIsUnusual) {
+  const auto warning = [](const Levels& levels, double mean, double std) {
+    return normalise_warning(levels, Transforms{Normalise{.mean = {mean}, .std = {std}}});
+  };
+  EXPECT_THAT(warning({0, 255}, 0.5, 0.25), HasSubstr("has a std of 0.25, and the levels of the "
+                                                      "data are 0 to 255"));
+  EXPECT_THAT(warning({0, 1}, 124, 58), HasSubstr("has a mean of 124"));
+  EXPECT_EQ(warning({0, 255}, 124, 58), "");
+  EXPECT_EQ(warning({0, 1}, 0, 1), "");
+  EXPECT_EQ(warning({4, 4}, 124, 58), "") << "one level";
 }
 
 TEST(NpyCheck, DescribesAnArray) {

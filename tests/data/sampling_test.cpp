@@ -113,14 +113,14 @@ TEST(Sampling, OfALoaderDependsOnSeedAndEpochAlone) {
 }
 
 /// Samples of 1 to 200 elements: most are short, and the target of each is its index.
-DatasetPtr texts_of_many_lengths(int64_t count) {
+DatasetPtr texts_of_many_lengths(int64_t count, const PadOptions& options = {}) {
   std::vector<Batch> samples;
   for (int64_t i = 0; i < count; ++i) {
     const int64_t draw = i * 7919 % 200;
     samples.push_back(
         {at::full({1 + draw * draw / 200}, i, at::kLong), at::full({}, i, at::kLong)});
   }
-  return sample_dataset(std::move(samples), pad());
+  return sample_dataset(std::move(samples), pad(options));
 }
 
 LoaderOptions grouped(int64_t batch) {
@@ -254,11 +254,14 @@ TEST(GroupedByLength, RefusesSamplesOfOneSizeAndAFixedOrder) {
 
 // The share that a batch shows: what `lengths` do not cover of the padded input.
 TEST(PaddingShare, IsThatOfTheBatchesOfTheEpoch) {
-  const DatasetPtr data = texts_of_many_lengths(103);
-  for (const bool group : {false, true}) {
+  const DatasetPtr data = texts_of_many_lengths(103),
+                   multiple = texts_of_many_lengths(103, {.multiple = 64}),
+                   part = subset(multiple, {0, 1, 2, 3, 50, 51, 52, 90, 91, 92, 93});
+  for (const auto& [of, group] : {std::pair(data, false), std::pair(data, true),
+                                  std::pair(multiple, false), std::pair(part, true)}) {
     LoaderOptions options = grouped(10);
     options.group_by_length = group;
-    Loader loader(data, options);
+    Loader loader(of, options);
     for (const int64_t epoch : {0, 3}) {
       double elements = 0, given = 0;
       loader.start(epoch);

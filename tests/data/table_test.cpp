@@ -265,6 +265,19 @@ TEST_F(Tables, LearnOnTheTrainingSplitAlone) {
   EXPECT_EQ(coding->target_deviation, 0) << "which is a class";
 }
 
+TEST_F(Tables, CountTheRowsWithACategoryThatTheTrainingLacks) {
+  const std::string train = "a,c,y\n1,p,1.5\n2,q,2.5\n3,p,3.5\n4,q,4.5\n";
+  const auto warned = [&](const std::string& valid) {
+    ::testing::internal::CaptureStderr();
+    (void)splits(train, valid);
+    return ::testing::internal::GetCapturedStderr();
+  };
+  EXPECT_THAT(warned("a,c,y\n5,r,1.5\n6,s,2\n7,q,2.5\n"),
+              HasSubstr(": 2 of the 3 rows of the validation split have a category that no row of "
+                        "the training split has, in c: the model takes each as unknown"));
+  EXPECT_THAT(warned("a,c,y\n5,p,1.5\n6,,2\n"), ::testing::Not(HasSubstr("a category that")));
+}
+
 TEST_F(Tables, OfASubsetKeepTheirCoding) {
   const Splits data = splits("n,y\n1,a\n2,b\n3,a\n", "n,y\n1,b\n");
   const DatasetPtr some = subset(data.train, {0, 2});

@@ -64,6 +64,20 @@ std::string refused(const std::filesystem::path& path) {
   }
 }
 
+TEST(Bundle, KeepsTheLevelsOfItsTraining) {
+  const TempDir dir;
+  const Model model = small_model();
+  BundleManifest manifest = small_manifest(model);
+  manifest.levels = {-1.5, 2};
+  write_bundle(dir / "m.tare", manifest, model.state());
+  EXPECT_EQ(open_bundle(dir / "m.tare").manifest().levels, manifest.levels);
+  const double infinity = std::numeric_limits<double>::infinity();
+  for (const std::vector<double>& wrong : {std::vector<double>{1}, {2, 1}, {0, infinity}}) {
+    manifest.levels = wrong;
+    EXPECT_THROW(write_bundle(dir / "m.tare", manifest, model.state()), ConfigError);
+  }
+}
+
 TEST(BundleFolder, HasTheOnlyBundleOrSaysWhatMakesOne) {
   const TempDir dir;
   const auto run = dir / "runs/mine";

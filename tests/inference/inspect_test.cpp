@@ -103,7 +103,8 @@ TEST(Inspect, GivesJson) {
                                              {"kind", "image"},
                                              {"dtype", "float32"},
                                              {"shape", {1, 4, 4}},
-                                             {"any_size", nlohmann::json::array()}}));
+                                             {"any_size", nlohmann::json::array()},
+                                             {"levels", nullptr}}));
   EXPECT_EQ(bundle["classes"], 3);
   EXPECT_EQ(bundle["outputs"], 3);
   EXPECT_EQ(bundle["labels"], nlohmann::json({"zero", "one", "two"}));

@@ -128,6 +128,65 @@ TEST_F(PredictArrays, PicturesOfAnotherShapeOrDtypeAreRefused) {
                         "them, or save array.astype(numpy.uint8)"));
 }
 
+TEST_F(PredictArrays, OfOtherLevelsThanThoseOfTheTrainingAreWarnedOf) {
+  const Model model = small_model();
+  BundleManifest manifest = small_manifest(model);
+  const auto warned = [&](const at::Tensor& x) {
+    bundle(manifest, model);
+    ::testing::internal::CaptureStderr();
+    const Found found = array(x);
+    EXPECT_EQ(std::ssize(found.predictions), x.size(0));
+    return ::testing::internal::GetCapturedStderr();
+  };
+  const at::Tensor levels = at::arange(32).mul(4.5).view({2, 1, 4, 4});
+  EXPECT_EQ(warned(levels), "") << "the bundle does not know its levels";
+  manifest.levels = {0, 1};
+  EXPECT_THAT(warned(levels),
+              HasSubstr("x.npy has numbers from 0 to 139.5, and those of the training were from 0 "
+                        "to 1: the predictions are wrong unless both have one unit"));
+  EXPECT_EQ(warned(levels.div(255)), "");
+  EXPECT_EQ(warned(levels.to(at::kByte)), "") << "pictures, which are scaled";
+  manifest.levels = {0, 255};
+  EXPECT_EQ(warned(levels), "");
+  EXPECT_THAT(warned(levels.div(255)), HasSubstr("those of the training were from 0 to 255"));
+}
+
+TEST_F(PredictArrays, AreScoredByAnArrayOfTheirClasses) {
+  const Model model = small_model();
+  const BundleManifest manifest = small_manifest(model);
+  bundle(manifest, model);
+  write_npy(dir_ / "x.npy", at::arange(64).view({4, 1, 4, 4}).to(at::kByte));
+  const auto truths = [&](const at::Tensor& labels) {
+    write_npy(dir_ / "y.npy", labels);
+    std::string known;
+    Predictor predictor(dir_ / "m.tare");
+    const cli::Truths all(predictor.manifest(), (dir_ / "y.npy").string());
+    cli::predict_input({.predictor = predictor,
+                        .truths = &all,
+                        .on_prediction =
+                            [&](const cli::SamplePlace& place, const Outputs&) {
+                              known += std::to_string(place.truth.value().index) + ' ';
+                            },
+                        .on_failure =
+                            [&](const cli::SamplePlace&) {
+                              try {
+                                throw;
+                              } catch (const std::exception& error) {
+                                known = error.what();
+                              }
+                            }},
+                       (dir_ / "x.npy").string());
+    return known;
+  };
+  EXPECT_EQ(truths(at::arange(4).remainder(3)), "0 1 2 0 ");
+  EXPECT_THAT(truths(at::arange(4)), HasSubstr("has the class 3 in sample 4, and the model has 3 "
+                                               "classes, which count from 0"));
+  EXPECT_THAT(truths(at::arange(3)), HasSubstr("has 3 targets for 4 samples of"));
+  EXPECT_THAT(truths(at::rand({4})), HasSubstr("must be a whole number for each sample"));
+  const cli::Truths without(manifest, "label");
+  EXPECT_THROW((void)without.of_array("x.npy", 4), ConfigError);
+}
+
 TEST_F(PredictArrays, NumbersAreConvertedAsInTraining) {
   features({3});
   const at::Tensor rows = at::rand({4, 3}).mul(10).floor();

@@ -146,6 +146,30 @@ TEST(Swa, WorksWithoutAValidation) {
   EXPECT_EQ(swa->updates(), 3);
 }
 
+/// Ends a fit after its second epoch.
+class StopsAfterTwo final : public Callback {
+ public:
+  [[nodiscard]] std::string name() const override { return "stops_after_two"; }
+  Action after_epoch(FitContext& context) override {
+    return context.epoch == 1 ? Action::stop_fit : Action::proceed;
+  }
+};
+
+TEST(Swa, WarnsWhereTheFitEndsBeforeItBegins) {
+  const TempDir folder;
+  const auto warned = [&](double start) {
+    auto learner = make(folder);
+    ::testing::internal::CaptureStderr();
+    (void)learner->fit(8, {.callbacks = {std::make_shared<Swa>(SwaOptions{.start = start}),
+                                         std::make_shared<StopsAfterTwo>()}});
+    return ::testing::internal::GetCapturedStderr();
+  };
+  EXPECT_THAT(warned(0.75),
+              ::testing::HasSubstr("swa has averaged no weights: start: 0.75 begins with epoch 7, "
+                                   "and the fit ended after 2 epochs; choose a lower start"));
+  EXPECT_THAT(warned(0.125), ::testing::Not(::testing::HasSubstr("swa")));
+}
+
 TEST(Swa, RefusesAShareOfEpochsThatNobodyKnows) {
   const TempDir folder;
   auto learner = make(folder);

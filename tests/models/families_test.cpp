@@ -357,6 +357,8 @@ TEST(Tabular, ScalesEachOutput) {
       torch::allclose(scaled("output_mean: [-7, 5]"), outputs + torch::tensor({-7.F, 5.F})));
   EXPECT_TRUE(torch::allclose(scaled("output_deviation: 3"), outputs * 3));
   EXPECT_THROW((void)scaled("output_mean: [1, 2, 3]"), ConfigError);
+  EXPECT_THROW((void)scaled("output_mean: [.nan, 1]"), ConfigError);
+  EXPECT_THROW((void)scaled("output_deviation: .inf"), ConfigError);
   EXPECT_THROW((void)scaled("output_deviation: []"), ConfigError);
   EXPECT_THROW((void)scaled("output_deviation: [1, 0]"), ConfigError);
 }

@@ -3,13 +3,16 @@
 #include <gmock/gmock.h>
 #include <torch/torch.h>
 
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
+#include <limits>
 #include <string>
 
 #include "support/outcome.h"
 #include "support/temp_dir.h"
 #include "tare/base/io.h"
+#include "tare/checkpoint/safetensors.h"
 #include "tare/checkpoint/torch_file.h"
 #include "tare/config/field.h"
 #include "tare/model/registry.h"
@@ -81,6 +84,33 @@ TEST(WeightsOfPyTorch, LeaveAHeadForOtherClasses) {
     else
       EXPECT_TRUE(torch::equal(a.tensor, b.tensor)) << a.name;
   }
+}
+
+TEST(Weights, ThatAreNotFiniteAreNamed) {
+  const testing::TempDir folder;
+  const std::string file = (folder / "w.safetensors").string();
+  const ModelOptions options{.classes = 2, .sample_shape = {3}, .hidden = {4}};
+  const auto warned = [&](double value, const std::string& tensor) {
+    const Model model = models::make("mlp", options);
+    std::vector<NamedTensor> state = model.state();
+    for (auto& [name, weights] : state) {
+      weights = weights.detach().clone();
+      if (name == tensor) weights.view({-1})[1] = value;
+    }
+    checkpoint::write(file, state, {});
+    ModelOptions start = options;
+    start.weights = file;
+    ::testing::internal::CaptureStderr();
+    static_cast<void>(models::make("mlp", start));
+    return ::testing::internal::GetCapturedStderr();
+  };
+  EXPECT_THAT(warned(std::nan(""), "hidden0.weight"),
+              HasSubstr("weights of " + file +
+                        ": 'hidden0.weight' has 1 value that is NaN or "
+                        "infinite, which makes the loss NaN: take other weights"));
+  EXPECT_THAT(warned(std::numeric_limits<double>::infinity(), "hidden0.bias"),
+              HasSubstr("'hidden0.bias' has 1 value"));
+  EXPECT_EQ(warned(1, "hidden0.weight"), "");
 }
 
 TEST(WeightsOfPyTorch, AreRefusedWhereTheyDoNotFit) {

@@ -15,11 +15,13 @@
 #include "tare/base/error.h"
 #include "tare/base/io.h"
 #include "tare/callback/registry.h"
+#include "tare/checkpoint/checkpoint.h"
 #include "tare/inference/bundle.h"
 #include "tare/recipe/export.h"
 #include "tare/recipe/plan.h"
 #include "tare/recipe/resolve.h"
 #include "tare/train/interrupt.h"
+#include "tare/train/train_state.h"
 
 namespace tare::testing {
 namespace {
@@ -198,6 +200,16 @@ TEST_F(RecipeCallbacks, OneOfThemAtMostRestoresTheBestWeights) {
                         "phase, as callbacks.0.save_best does"));
   EXPECT_EQ(refusal("phases: [{best: accuracy, callbacks: [{save_best: {restore: false}}]}]\n"),
             "accepted");
+}
+
+TEST_F(RecipeCallbacks, ACheckpointBehindALogHasTheRowOfItsEpoch) {
+  (void)run_recipe(recipe("callbacks: [csv_log, keep_checkpoints]\nphases: [{epochs: 2}]\n"));
+  const fs::path path = folder_ / "tiny/epoch-1";
+  const auto loaded = checkpoint::load(path);
+  std::string rows;
+  for (const CallbackState& callback : train_state_from(loaded.state, loaded.extra, path).callbacks)
+    if (callback.name == "csv_log:history.csv") rows = callback.state;
+  EXPECT_THAT(rows, HasSubstr("\"rows\":\"1,"));
 }
 
 TEST_F(RecipeCallbacks, WatchingAValidationNeedsOne) {

@@ -10,6 +10,7 @@
 #include "tare/base/io.h"
 #include "tare/callback/autosave.h"
 #include "tare/checkpoint/checkpoint.h"
+#include "tare/data/npy.h"
 #include "tare/inference/bundle.h"
 #include "tare/train/interrupt.h"
 
@@ -33,6 +34,7 @@ void expect_same(const std::filesystem::path& bundle, const std::filesystem::pat
   EXPECT_EQ(a.manifest().activation, b.manifest().activation);
   EXPECT_EQ(a.manifest().loss, b.manifest().loss);
   EXPECT_EQ(a.manifest().input, b.manifest().input);
+  EXPECT_EQ(a.manifest().levels, b.manifest().levels);
   for (const auto& [name, tensor] : b.tensors())
     EXPECT_TRUE(tensor.equal(a.file().tensor(name))) << name;
 }
@@ -47,6 +49,29 @@ TEST(ExportBundle, OfAFinishedRunIsTheBundleThatItExported) {
   EXPECT_EQ(export_bundle(folder / "tiny/").bundle, run.exported->path) << "in its place";
   EXPECT_EQ(export_bundle(run.exported->path, folder / "copy.tare").from, run.exported->path);
   EXPECT_EQ(io::read_text(folder / "copy.tare"), io::read_text(run.exported->path));
+}
+
+TEST(ExportBundle, KeepsTheLevelsOfTheTraining) {
+  const TempDir folder;
+  RecipeOptions recipe = tiny(folder);
+  EXPECT_THAT(open_bundle(run_recipe(recipe).exported->path).manifest().levels, ElementsAre(0, 1))
+      << "of pictures of 8 bits";
+  write_arrays(folder.path(), 40);
+  const at::Tensor levels = read_npy(folder / "x.npy").mul(200).sub(20);
+  write_npy(folder / "x.npy", levels);
+  recipe.batch = 8;
+  recipe.phases.resize(1);
+  recipe.data = {.name = "npy",
+                 .labels = (folder / "y.npy").string(),
+                 .file = (folder / "x.npy").string(),
+                 .transforms = Transforms{Normalise{{80}, {50}}}};
+  const RunReport run = run_recipe(recipe);
+  const auto kept = open_bundle(run.exported->path).manifest().levels;
+  ASSERT_EQ(kept.size(), 2U);
+  EXPECT_EQ(kept[0], levels.min().item<double>());
+  EXPECT_EQ(kept[1], levels.max().item<double>());
+  export_bundle(run.folder, folder / "again.tare");
+  expect_same(folder / "again.tare", run.exported->path);
 }
 
 // A folder's name may be any bytes, a label of a bundle only UTF-8.

@@ -181,7 +181,9 @@ TEST_F(ResumedRun, RefusesAnotherRecipeAndAnEmptyFolder) {
     (void)run_recipe(recipe, {.resume = Resume::automatic});
     FAIL();
   } catch (const ConfigError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("phases.1.epochs is 1 there, 7 here"));
+    EXPECT_THAT(error.what(), HasSubstr("phases.1.epochs is 1 there, 7 here; give the old value, "
+                                        "begin a new run with its weights by model.weights=" +
+                                        (folder_ / "tiny/autosave-").string()));
   }
 }
 
@@ -206,6 +208,9 @@ TEST_F(ResumedRun, WritesTheBundleThatCouldNotBeWritten) {
   fs::create_directories(obstacle / "x");
   EXPECT_THROW((void)run_recipe(recipe), IoError);
   EXPECT_THAT(io::read_text(run / "report.json"), HasSubstr("\"reason\": \"interrupted\""));
+  const RunFigures figures = run_from_json(io::read_text(run / "report.json"), "report.json");
+  EXPECT_GT(figures.seconds, 0);
+  EXPECT_GT(figures.process_bytes, 0);
   fs::remove_all(obstacle);
   EXPECT_EQ(run_recipe(recipe, {.resume = Resume::automatic}).reason, StopReason::finished);
   expect_equal(run, straight_folder_ / "tiny");

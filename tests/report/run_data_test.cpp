@@ -93,6 +93,26 @@ TEST_F(DataOfARun, IsATableForEachPartOfThePage) {
             "index,name,label,predicted,probability,loss\n3,dog/3.png,dog,cat,0.75,1.5\n");
 }
 
+TEST_F(DataOfARun, HasAColumnOfItsOwnForALabelThatIsCalledAsAnother) {
+  auto report = nlohmann::json::parse(text_of(run() / "report.json"));
+  const nlohmann::json counts = {
+      {"true_positives", 1}, {"false_positives", 0}, {"false_negatives", 0}, {"true_negatives", 1}};
+  report["classification"] = {{"labels", {"cat", "loss"}},
+                              {"counts", nlohmann::json::array()},
+                              {"worst",
+                               {{{"index", 3},
+                                 {"label", "cat"},
+                                 {"predicted", "loss"},
+                                 {"probability", nullptr},
+                                 {"loss", 1.5},
+                                 {"probabilities", {0.25, 0.75}}}}},
+                              {"label_counts", {counts, counts}}};
+  write_file(run() / "report.json", report.dump());
+  EXPECT_EQ(table("worst_samples.csv"),
+            "index,name,label,predicted,probability,loss,cat,label.loss\n"
+            "3,,cat,loss,,1.5,0.25,0.75\n");
+}
+
 TEST_F(DataOfARun, SaysWhatIsMissing) {
   for (const char* file : {"report.json", "timeline.csv", "worst_rows.csv", "head.lr_find.csv"})
     fs::remove(run() / file);

@@ -1,6 +1,8 @@
 // Quotes fields for CSV files, and splits their lines.
 #include "tare/base/csv.h"
 
+#include <charconv>
+
 #include "tare/base/error.h"
 #include "tare/base/io.h"
 
@@ -35,10 +37,22 @@ bool split(std::string_view line, std::vector<std::string>& fields) {
   return !quoted;
 }
 
+/// Whether a spreadsheet would take the text for a formula. It takes +1 or -0.5 for the number.
+bool is_formula(std::string_view text) {
+  if (text.empty() || std::string_view("=+-@").find(text[0]) == std::string_view::npos)
+    return false;
+  if (text[0] == '=' || text[0] == '@') return true;
+  text.remove_prefix(1);
+  const bool may_be_number = text.find_first_not_of("0123456789.eE+-") == std::string_view::npos;
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return !may_be_number || text.starts_with('-') || end != text.data() + text.size() ||
+         error == std::errc::invalid_argument;
+}
+
 /// Returns the text, quoted if it has one of `special`.
 std::string guarded(std::string text, const char* special) {
-  if (!text.empty() && std::string_view("=+-@").find(text[0]) != std::string_view::npos)
-    text.insert(0, "'");
+  if (is_formula(text)) text.insert(0, "'");
   if (text.find_first_of(special) == std::string::npos) return text;
   std::string quoted = "\"";
   for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);

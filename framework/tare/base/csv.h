@@ -11,8 +11,8 @@
 namespace tare {
 
 /// Returns `text` as one field: control characters escaped as by printable(), which also cuts it at
-/// `limit` bytes; an apostrophe before what a spreadsheet would take for a formula; quoted if it
-/// must be.
+/// `limit` bytes; an apostrophe before what a spreadsheet would take for a formula, which numbers
+/// such as -0.5 are not; quoted if it must be.
 [[nodiscard]] std::string csv_field(std::string_view text, size_t limit = 200);
 
 /// Returns the text as a field for other programs, after RFC 4180: whole, with its line breaks, in

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "tare/base/bytes.h"
 #include "tare/base/error.h"
 #include "tare/base/log.h"
 #include "tare/callback/registry.h"
@@ -24,6 +25,11 @@ c10::ScalarType average_type(const at::Tensor& parameter) {
 
 bool is_averaged(const Parameter& parameter) {
   return parameter.tensor.requires_grad() && c10::isFloatingType(parameter.tensor.scalar_type());
+}
+
+/// Returns the first epoch, from 0, whose weights are averaged.
+int64_t first_epoch(const SwaOptions& options, const FitContext& context) {
+  return static_cast<int64_t>(std::floor(options.start * static_cast<double>(context.epochs)));
 }
 
 /// Warns where most of the average is the weights from before the fit.
@@ -242,16 +248,29 @@ Action Swa::after_epoch(FitContext& context) {
   return Action::proceed;
 }
 
+Action Swa::after_fit(FitContext& context) {
+  const bool ended = !context.error && !context.interrupted && !is_planned_;
+  if (ended && updates_ == 0 && epochs_ > 0)
+    log::warning_once("swa has averaged no weights: start: " + config::number_text(options_.start) +
+                      " begins with epoch " + format_count(first_epoch(options_, context) + 1) +
+                      ", and the fit ended after " + format_count(epochs_) +
+                      (epochs_ == 1 ? " epoch" : " epochs") + "; choose a lower start");
+  return AveragedWeights::after_fit(context);
+}
+
 void Swa::look_at(int64_t epoch, const FitContext& context) {
   if (epoch < epochs_) return;
   epochs_ = epoch + 1;
-  const auto first = std::floor(options_.start * static_cast<double>(context.epochs));
-  if (static_cast<double>(epoch) < first) return;
+  if (epoch < first_epoch(options_, context)) return;
   const auto count = static_cast<double>(updates_);
   update(context.learner.model(), count / (count + 1));
 }
 
-CallbackPtr Swa::planned() const { return std::make_shared<Swa>(options_); }
+CallbackPtr Swa::planned() const {
+  auto planned = std::make_shared<Swa>(options_);
+  planned->is_planned_ = true;
+  return planned;
+}
 
 namespace callbacks {
 void add_averaged_weights(Registry& all) {

@@ -128,12 +128,15 @@ class Swa final : public AveragedWeights {
   Action before_fit(FitContext& context) override;
   Action before_validate(FitContext& context) override;
   Action after_epoch(FitContext& context) override;
+  /// Warns where the fit ended before the averages began.
+  Action after_fit(FitContext& context) override;
   [[nodiscard]] CallbackPtr planned() const override;
 
  private:
   [[nodiscard]] bool is_ready() const override { return updates_ > 0; }
   void look_at(int64_t epoch, const FitContext& context);
   SwaOptions options_;
+  bool is_planned_ = false;  // of a plan, whose fit may be shorter
 };
 
 }  // namespace tare

@@ -2,20 +2,29 @@
 #include "tare/callback/callback.h"
 
 #include <algorithm>
-#include <functional>
+#include <vector>
 
 #include "tare/base/error.h"
 
 namespace tare {
 
 void move_logs_back(std::vector<CallbackPtr>& callbacks) {
-  const auto logs = [](const CallbackPtr& callback) { return callback->facts().logs; };
-  const auto may_add = [](const CallbackPtr& callback) {
-    const CallbackFacts facts = callback->facts();
-    return !facts.logs && !(facts.saves_epochs && facts.columns.empty());
+  const auto only_saves = [](const CallbackFacts& facts) {
+    return facts.saves_epochs && facts.columns.empty();
   };
-  const auto last = std::find_if(callbacks.rbegin(), callbacks.rend(), may_add);
-  std::stable_partition(callbacks.begin(), last.base(), std::not_fn(logs));
+  const auto may_add = [&](const CallbackPtr& callback) {
+    const CallbackFacts facts = callback->facts();
+    return !facts.logs && !only_saves(facts);
+  };
+  const auto end = std::find_if(callbacks.rbegin(), callbacks.rend(), may_add).base();
+  std::vector<CallbackPtr> first, moved;
+  for (auto it = callbacks.begin(); it != end; ++it) {
+    const CallbackFacts facts = (*it)->facts();
+    // What saves behind a log stays behind it: a checkpoint has the log's row of its epoch.
+    const bool moves = facts.logs || (!moved.empty() && only_saves(facts));
+    (moves ? moved : first).push_back(*it);
+  }
+  std::ranges::copy(moved, std::ranges::copy(first, callbacks.begin()).out);
 }
 
 const char* to_string(Event event) {

@@ -61,6 +61,8 @@ std::string notes_on_paths(const RecipeOptions& recipe) {
     for (const auto& [field, path] : datasets::paths_of(data)) add(key + '.' + field, path);
   };
   add("model.weights", recipe.model.options.weights);
+  if (const config::Node* file = recipe.model.options.options.node.find("file"))
+    add("model.options.file", file->text);
   add_data("data", recipe.data);
   for (size_t i = 0; i < recipe.phases.size(); ++i)
     if (recipe.phases[i].data)

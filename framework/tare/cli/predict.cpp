@@ -20,6 +20,7 @@
 #include "tare/base/signals.h"
 #include "tare/cli/arguments.h"
 #include "tare/cli/predict_inputs.h"
+#include "tare/cli/predict_score.h"
 #include "tare/cli/trust.h"
 #include "tare/inference/bundle_folder.h"
 #include "tare/inference/one_score.h"
@@ -40,6 +41,7 @@ struct Request {
   std::optional<int64_t> top{};  // unset: one
   enum class Form { text, json, csv } form = Form::text;
   bool text = false;
+  std::optional<std::string> score{};  // the value of --score
 };
 
 int64_t parse_top(const std::string& text) {
@@ -64,6 +66,10 @@ Request::Form form_of(const Arguments& arguments) {
 }
 
 Request read(const Arguments& arguments) {
+  for (const char* other : {"top", "csv"})
+    if (arguments.has("score") && arguments.has(other))
+      throw ConfigError("tare predict", "--score prints figures in place of predictions: omit --" +
+                                            std::string(other));
   const auto& words = arguments.positional();
   return {
       .bundle = bundle_at(words.front()).string(),
@@ -71,7 +77,8 @@ Request read(const Arguments& arguments) {
       .predictor = {.device = arguments.get("device", "cpu")},
       .top = arguments.has("top") ? std::optional(parse_top(arguments.get("top"))) : std::nullopt,
       .form = form_of(arguments),
-      .text = arguments.has("text")};
+      .text = arguments.has("text"),
+      .score = arguments.has("score") ? std::optional(arguments.get("score")) : std::nullopt};
 }
 
 // Prints a line for each class, or one with the values of a model that gives no classes; as CSV,
@@ -100,8 +107,9 @@ class Printer {
     all_.push_back(sample);
   }
 
-  void finish() const {
-    if (request_.form == Form::json)
+  /// Ends the output; `lists`: what was added is printed.
+  void finish(bool lists) const {
+    if (lists && request_.form == Form::json)
       std::puts(all_.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
     if (std::fflush(stdout) != 0) throw IoError("tare predict", "standard output", errno);
   }
@@ -248,13 +256,23 @@ int predict(const Request& request) {
                       "--top is for a model of classes, and the outputs of this one are values: "
                       "omit it");
   Printer printer(request);
+  std::optional<Truths> truths;
+  std::optional<Score> score;
+  if (request.score) {
+    truths.emplace(predictor.manifest(), *request.score);
+    score.emplace(predictor.manifest());
+  }
   int code = kSuccess;
   int64_t failures = 0;
   const PredictInputs inputs{.predictor = predictor,
                              .text = request.text,
+                             .truths = truths ? &*truths : nullptr,
                              .on_prediction =
                                  [&](const SamplePlace& place, const Outputs& predictions) {
-                                   printer.add(place, predictor, predictions);
+                                   if (score)
+                                     score->add(predictions, place.truth.value());
+                                   else
+                                     printer.add(place, predictor, predictions);
                                  },
                              .on_failure =
                                  [&](const SamplePlace& place) {
@@ -268,10 +286,13 @@ int predict(const Request& request) {
                                  }};
   for (const auto& input : request.inputs) predict_input(inputs, input);
   if (failures > kShownFailures)
-    std::fprintf(stderr, "[tare] error: %lld more samples have failed%s\n",
-                 static_cast<long long>(failures - kShownFailures),
-                 request.form == Request::Form::json ? "" : "; --json lists each with its error");
-  printer.finish();
+    std::fprintf(
+        stderr, "[tare] error: %lld more samples have failed%s\n",
+        static_cast<long long>(failures - kShownFailures),
+        request.form == Request::Form::json || score ? "" : "; --json lists each with its error");
+  if (score)
+    std::puts((request.form == Request::Form::json ? score->json(failures) : score->str()).c_str());
+  printer.finish(!score);
   return code;
 }
 

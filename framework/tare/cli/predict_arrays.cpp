@@ -4,11 +4,14 @@
 #include <ATen/ops/isfinite.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "tare/base/error.h"
+#include "tare/base/log.h"
+#include "tare/data/levels.h"
 #include "tare/data/npy.h"
 #include "tare/data/npy_pictures.h"
 
@@ -47,6 +50,7 @@ class ArrayReader {
       if (const std::string problem = picture_problem(result.samples); !problem.empty())
         refuse("data", problem);
     result.samples = converted(result.samples);
+    warn_of_levels(result.samples, manifest_, path_.string());
     result.pictures = is_image_ && result.samples.scalar_type() == c10::kByte;
     if (is_transformed_ && !result.pictures) check_size(result.samples);
     return result;
@@ -152,6 +156,16 @@ ArraySamples read_array(const std::filesystem::path& path, const BundleManifest&
 ArraySamples array_from(std::string_view bytes, const std::string& name,
                         const BundleManifest& manifest) {
   return ArrayReader(name, decode_npy(bytes, name), manifest).read();
+}
+
+void warn_of_levels(const at::Tensor& samples, const BundleManifest& manifest,
+                    const std::string& name) {
+  if (manifest.levels.empty() || !samples.is_floating_point()) return;
+  const std::optional<Levels> levels = levels_of(samples);
+  if (!levels) return;
+  const Levels trained{.least = manifest.levels[0], .most = manifest.levels[1]};
+  const std::string unusual = levels_warning(*levels, trained);
+  if (!unusual.empty()) log::warning(printable(name, 1000) + ' ' + unusual);
 }
 
 void check_finite(const at::Tensor& sample, const std::filesystem::path& path, int64_t number) {

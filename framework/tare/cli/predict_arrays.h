@@ -33,6 +33,11 @@ struct ArraySamples {
 [[nodiscard]] ArraySamples array_from(std::string_view bytes, const std::string& name,
                                       const BundleManifest& manifest);
 
+/// Warns where samples [samples, ...] have numbers of other levels than the inputs of the training.
+/// `name`: of their file.
+void warn_of_levels(const at::Tensor& samples, const BundleManifest& manifest,
+                    const std::string& name);
+
 /// Throws FormatError for a sample, number `number` from 1, with NaN or an infinite number.
 void check_finite(const at::Tensor& sample, const std::filesystem::path& path, int64_t number);
 

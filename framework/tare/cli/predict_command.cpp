@@ -16,11 +16,16 @@ const Command& predict_command() {
         "the K most probable classes of each sample (default: 1; where a sample may have several "
         "labels: all)"},
        {"text", "", "lines are text: characters by the bundle's labels, or bytes, are the tokens"},
+       {"score", "LABELS",
+        "the metrics of labelled samples instead: classes of subfolders, columns of a table, or "
+        "LABELS, a column of a list or a .npy file",
+        "label"},
        {"json", "", "one JSON array instead of a line for each class"},
        {"csv", "", "a table with a header instead: a row for each class, or for each value"},
        trust_option()},
       {"tare predict digits.tare seven.png --top 3",
        "ls pictures/*.png | tare predict digits.tare -", "tare predict iris.tare measurements.csv",
+       "tare predict digits.tare test --score",
        "echo 'once upon' | tare predict --text gpt.tare -"},
       nullptr};
   return command;

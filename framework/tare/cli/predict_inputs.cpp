@@ -89,7 +89,7 @@ class Samples {
   void read(const std::string& input) const {
     guarded({input}, [&] {
       if (input != "-" && is_named(input, kTensors))
-        tensors(input);
+        inputs_.truths ? Truths::refuse(input) : tensors(input);
       else if (!fits_one_tensor())
         refuse_several();
       else if (input == "-")
@@ -100,6 +100,14 @@ class Samples {
   }
 
  private:
+  using Known = std::optional<Truth>;
+
+  /// Throws ConfigError for an input of which nothing is known, but has to be. One that is not
+  /// there is refused when it is read.
+  void check_known(const Known& known, const std::string& path) const {
+    if (inputs_.truths && !known && (path == "-" || fs::exists(path))) Truths::refuse(path);
+  }
+
   template <class Action>
   void guarded(const SamplePlace& place, Action action) const {
     try {
@@ -178,18 +186,18 @@ class Samples {
   }
 
   /// Predicts a file that is neither a folder nor a list of other files.
-  void sample_file(const std::string& path) const {
+  void sample_file(const std::string& path, const Known& known = {}) const {
     if (is_named(path, kArchives)) refuse_archive(path);
-    if (is_named(path, kArrays)) return array(path);
+    if (is_named(path, kArrays)) return array(path, known);
     if (is_text_list(path)) return texts(path);
-    takes_pictures() ? picture(path) : rows(path);
+    takes_pictures() ? picture(path, known) : rows(path);
   }
 
-  void array(const std::string& path) const {
+  void array(const std::string& path, const Known& known) const {
     if (inputs_.text)
       throw ConfigError("predict", "--text is for lines of text, and '" + printable(path) +
                                        "' is an array: omit it");
-    array(path, read_array(path, manifest()));
+    array(path, read_array(path, manifest()), known);
   }
 
   /// Predicts an array whose bytes were on standard input.
@@ -197,13 +205,17 @@ class Samples {
     if (inputs_.text)
       throw ConfigError("predict",
                         "--text is for lines of text, and standard input is an array: omit it");
-    array("-", array_from(bytes, "-", manifest()));
+    array("-", array_from(bytes, "-", manifest()), {});
   }
 
-  void array(const std::string& path, const ArraySamples& all) const {
+  /// `known`: what each of the samples is known to be; unset: an array of targets has it.
+  void array(const std::string& path, const ArraySamples& all, const Known& known) const {
     if (all.samples.numel() == 0) refuse_empty(path, "the array has no element");
+    std::vector<Truth> truths;
+    if (inputs_.truths && !known) truths = inputs_.truths->of_array(path, all.samples.size(0));
     for (int64_t i = 0; i < all.samples.size(0); ++i) {
-      const SamplePlace place{path, all.is_one ? 0 : i + 1};
+      const SamplePlace place{path, all.is_one ? 0 : i + 1,
+                              truths.empty() ? known : truths[static_cast<size_t>(i)]};
       guarded(place, [&] {
         const at::Tensor sample = all.samples.narrow(0, i, 1);
         check_finite(sample, path, i + 1);
@@ -228,9 +240,11 @@ class Samples {
                           std::to_string(tokens.size(1)));
   }
 
-  void picture(const std::string& path) const {
+  void picture(const std::string& path, const Known& known) const {
+    check_known(known, path);
     const int64_t channels = inputs_.predictor.sample_shape()[0];
-    inputs_.on_prediction({path}, {inputs_.predictor.predict_picture(read_image(path, channels))});
+    inputs_.on_prediction({path, 0, known},
+                          {inputs_.predictor.predict_picture(read_image(path, channels))});
   }
 
   /// Predicts the files of a folder and of those below it, each as if it were given alone; a text
@@ -247,14 +261,28 @@ class Samples {
                            : inputs_.text   ? kTexts
                                             : kTextsOrArrays;
     for (const auto& file : list_files_below(path, kind))
-      guarded({file.string()},
-              [&] { is_named(file, kTexts) ? text_file(file) : sample_file(file.string()); });
+      guarded({file.string()}, [&] {
+        Known known;
+        if (inputs_.truths) known = inputs_.truths->of_file(path, file);
+        is_named(file, kTexts) ? text_file(file, known) : sample_file(file.string(), known);
+      });
   }
 
-  void text_file(const fs::path& file) const {
+  void text_file(const fs::path& file, const Known& known) const {
     const std::string text = io::read_text(file, kMaxRowsBytes);
     if (text.empty()) refuse_empty(file.string(), "the file is empty");
-    predict({file.string()}, parse_text(text, manifest(), {file.string()}));
+    predict({file.string(), 0, known}, parse_text(text, manifest(), {file.string()}));
+  }
+
+  /// Returns the columns of a table with what its rows are known to be; none where that is not
+  /// asked for.
+  [[nodiscard]] std::vector<size_t> known_columns(const TableText& table) const {
+    return inputs_.truths ? inputs_.truths->columns(table) : std::vector<size_t>();
+  }
+  [[nodiscard]] Known known_of(const TableText& table, int64_t row,
+                               const std::vector<size_t>& columns) const {
+    if (!inputs_.truths) return std::nullopt;
+    return inputs_.truths->of_row(table, row, columns);
   }
 
   /// Predicts the pictures that a table names, as those of the data set image_list.
@@ -267,6 +295,11 @@ class Samples {
                         "their paths there, relative to the folder of the list; there are " +
                             printable(listed(all.names(), kMostNames), 1000));
     const auto place = static_cast<size_t>(column - all.names().begin());
+    const std::vector<size_t> known = known_columns(all);
+    if (inputs_.truths && std::ranges::find(all.names(), "split") != all.names().end())
+      log::warning_once(printable(path) +
+                        ": --score counts all rows, also those of the split train: give a list "
+                        "of the rows that the training has not seen");
     for (int64_t row = 0; row < all.rows(); ++row) {
       const std::string name(all.field(row, place));
       const fs::path picture = fs::path(path).parent_path() / name;
@@ -279,7 +312,7 @@ class Samples {
         if (!fs::is_regular_file(picture, ignored))
           refuse("names " + printable(picture.string(), 1000) +
                  ", which is not there; paths are relative to the folder of the list");
-        sample_file(picture.string());
+        sample_file(picture.string(), known_of(all, row, known));
       });
     }
   }
@@ -337,11 +370,13 @@ class Samples {
                             ": give the column of the texts that name" +
                             (is_json ? "" : kLinesOfText));
     report(findings, path);
+    const std::vector<size_t> known = known_columns(all);
     for (int64_t row = 0; row < all.rows(); ++row) {
       const LinePlace place{path, all.line(row)};
       guarded({path, place.number}, [&] {
         const auto text = all.field(row, static_cast<size_t>(column - all.names().begin()));
-        predict({path, place.number}, parse_text(text, manifest(), place));
+        predict({path, place.number, known_of(all, row, known)},
+                parse_text(text, manifest(), place));
       });
     }
   }
@@ -349,8 +384,10 @@ class Samples {
   void piped() const {
     if (takes_pictures()) return piped_pictures();
     if (is_table()) return table("-");
-    if (std::cin.peek() == static_cast<unsigned char>(kArrayMagic.front()))
+    if (std::cin.peek() == static_cast<unsigned char>(kArrayMagic.front())) {
+      check_known({}, "-");
       return array_in(rest_of(std::cin));
+    }
     std::string first;
     const bool any = static_cast<bool>(std::getline(std::cin, first));
     if (is_text_list_line(first)) return piped_texts(std::move(first));
@@ -359,6 +396,7 @@ class Samples {
                         "has no number, and does not name the column '" + printable(text_column()) +
                             "', which has the texts in the training: it is '" +
                             printable(first, 200) + "'" + kLinesOfText);
+    check_known({}, "-");
     rows_of(std::cin, "-", any ? &first : nullptr);
   }
 
@@ -385,6 +423,7 @@ class Samples {
   // Standard input is one picture, an array, or a list of paths: one a line, or with a zero byte
   // behind each.
   void piped_pictures() const {
+    if (inputs_.truths) Truths::refuse("-");
     const std::string text = io::read_text(kStandardInput, kMaxRowsBytes);
     const std::string_view format = format_of(std::as_bytes(std::span(text)));
     if (!format.empty()) {
@@ -432,6 +471,7 @@ class Samples {
 
   void rows(const std::string& path) const {
     if (is_table()) return table(path);
+    check_known({}, path);
     std::istringstream lines(io::read_text(path, kMaxRowsBytes));
     rows_of(lines, path);
   }
@@ -466,8 +506,11 @@ class Samples {
                    format_count(unknown.fields) + (unknown.fields == 1 ? " field" : " fields") +
                    " with a text that the training did not have, such as '" +
                    printable(unknown.first, 50) + "': the model takes each as unknown");
+    const std::vector<size_t> known = known_columns(all);
     for (int64_t row = 0; row < all.rows(); ++row)
-      guarded({path, all.line(row)}, [&] { predict({path, all.line(row)}, rows.sample(row)); });
+      guarded({path, all.line(row)}, [&] {
+        predict({path, all.line(row), known_of(all, row, known)}, rows.sample(row));
+      });
   }
 
   /// Predicts lines as they come. `first`: the line that has been read already; null: none has.

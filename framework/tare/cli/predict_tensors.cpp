@@ -8,6 +8,7 @@
 
 #include "tare/base/error.h"
 #include "tare/checkpoint/safetensors.h"
+#include "tare/cli/predict_arrays.h"
 
 namespace tare::cli {
 namespace {
@@ -52,6 +53,7 @@ Batch tensors_in(const fs::path& path, const BundleManifest& manifest) {
     if (tensor.dim() < 1 || tensor.size(0) != named.front().tensor.size(0))
       throw FormatError("predict", path.string(), printable(name),
                         "must be [samples, ...], with as many samples as every other input");
+  warn_of_levels(named.front().tensor, manifest, path.string());
   return Batch(std::move(named), {});
 }
 

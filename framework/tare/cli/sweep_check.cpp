@@ -21,6 +21,7 @@
 #include "tare/recipe/phase_data.h"
 #include "tare/recipe/read_recipe.h"
 #include "tare/recipe/resolve.h"
+#include "tare/recipe/target_metrics.h"
 #include "tare/search/grid.h"
 #include "tare/search/sampler.h"
 #include "tare/search/value_text.h"
@@ -171,7 +172,7 @@ std::vector<Cell> with_every_value(const SweepOptions& sweep) {
 /// Throws for a goal that is not the direction which the metric says of itself.
 void check_goal(const SweepOptions& sweep, const RecipeOptions& recipe) {
   const std::string& name = sweep.metric.name;
-  for (const Metric& metric : recipe.learner.metrics) {
+  for (const Metric& metric : metrics_of(recipe)) {
     const MetricState state(metric);
     if (state.name() != name || !state.lower_is_better()) continue;
     const char* const goal = *state.lower_is_better() ? "minimize" : "maximize";
@@ -187,7 +188,7 @@ void check_goal(const SweepOptions& sweep, const RecipeOptions& recipe) {
 
 void check_metric(const SweepOptions& sweep, const RecipeOptions& recipe) {
   check_goal(sweep, recipe);
-  auto names = chosen_metrics(recipe);
+  auto names = metric_columns(recipe);
   names.insert(names.end(), {"valid_loss", "train_loss"});
   if (std::ranges::find(names, sweep.metric.name) != names.end()) return;
   throw at_its_place(sweep, {"tare sweep", "metric.name", "is not a metric of the recipe",

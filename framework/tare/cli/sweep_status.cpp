@@ -56,9 +56,11 @@ void mark_stopped(const SweepOptions& sweep, std::vector<sweep::Trial>& trials) 
   }
 }
 
+constexpr size_t kShownError = 300;  // bytes
+
 /// Returns the last line that a failed run has written to its error file; empty: there is none.
 std::string last_error(const SweepOptions& sweep, const sweep::Trial& trial) {
-  constexpr size_t kRead = 4096, kShown = 300;
+  constexpr size_t kRead = 4096;
   const auto file =
       sweep.log_dir / trial.run_name / (sweep::log_stem(sweep, trial.run_name) + ".err");
   std::error_code ignored;  // a run that could not start has written none
@@ -67,7 +69,7 @@ std::string last_error(const SweepOptions& sweep, const sweep::Trial& trial) {
   const auto end = whole.bytes().last(std::min(whole.bytes().size(), kRead));
   std::string text(reinterpret_cast<const char*>(end.data()), end.size());
   while (text.ends_with('\n')) text.pop_back();
-  return printable(text.substr(text.rfind('\n') + 1), kShown);
+  return printable(text.substr(text.rfind('\n') + 1), kShownError);
 }
 
 /// Returns why a run has failed, or is not compared with others.
@@ -75,7 +77,8 @@ std::string reason_of(const SweepOptions& sweep, const sweep::Trial& trial) {
   if (trial.is_earlier) return "of another recipe or other settings";
   std::string text = printable(trial.reason);
   if (trial.state != TrialState::failed) return text;
-  const std::string error = last_error(sweep, trial);
+  std::string error = sweep::failure_in(sweep.log_dir / trial.run_name, kShownError);
+  if (error.empty()) error = last_error(sweep, trial);
   return error.empty() ? text : text + ": " + error;
 }
 

@@ -13,6 +13,7 @@
 #include "tare/base/content_hash.h"
 #include "tare/base/error.h"
 #include "tare/data/gather.h"
+#include "tare/data/padding_source.h"
 
 namespace tare {
 namespace {
@@ -94,6 +95,12 @@ Batch pad_all(const std::vector<Batch>& samples, const PadOptions& options) {
   return batch;
 }
 
+/// Is the collate `pad`, which a data set asks for its options.
+struct Padder {
+  PadOptions options{};
+  Batch operator()(const std::vector<Batch>& samples) const { return pad_all(samples, options); }
+};
+
 bool same_kind(const Batch& one, const Batch& other) {
   const auto same = [](const NamedTensor& a, const NamedTensor& b) {
     return a.name == b.name && a.tensor.dim() == b.tensor.dim() &&
@@ -103,7 +110,7 @@ bool same_kind(const Batch& one, const Batch& other) {
          std::ranges::equal(one.targets, other.targets, same);
 }
 
-class SampleDataset final : public Dataset {
+class SampleDataset final : public Dataset, public PaddingSource {
  public:
   SampleDataset(std::vector<Batch> samples, Collate collate, std::vector<std::string> labels,
                 std::vector<std::string> names, int64_t text_length)
@@ -160,6 +167,10 @@ class SampleDataset final : public Dataset {
   }
   [[nodiscard]] int64_t text_length() const override { return text_length_; }
   [[nodiscard]] bool in_memory() const override { return true; }
+  [[nodiscard]] int64_t padded_to() const override {
+    const auto* padder = collate_.target<Padder>();
+    return padder ? padder->options.multiple : 1;
+  }
   [[nodiscard]] std::string content() const override {
     std::string each;
     for (const Batch& sample : samples_) each += hash_of(sample);
@@ -195,9 +206,7 @@ Batch stack(const std::vector<Batch>& samples) {
   return batch;
 }
 
-Collate pad(const PadOptions& options) {
-  return [options](const std::vector<Batch>& samples) { return pad_all(samples, options); };
-}
+Collate pad(const PadOptions& options) { return Padder{options}; }
 
 collates::Registry& collates::registry() {
   static Registry all("collate function", [](Registry& entries) {

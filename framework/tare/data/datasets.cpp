@@ -10,10 +10,12 @@
 
 #include "tare/base/bytes.h"
 #include "tare/base/error.h"
+#include "tare/base/log.h"
 #include "tare/base/sha256.h"
 #include "tare/config/changed.h"
 #include "tare/config/scalar.h"
 #include "tare/data/collate.h"
+#include "tare/data/level_source.h"
 #include "tare/data/tensor_dataset.h"
 
 namespace tare::datasets {
@@ -161,6 +163,9 @@ DatasetPtr finished(const DatasetPtr& data, const DataOptions& o) {
     steps.emplace_back(Resize{.height = o.size, .width = o.size, .fit = o.fit});
   steps.insert(steps.end(), o.transforms.steps().begin(), o.transforms.steps().end());
   if (shape.size() != 3 && !steps.empty()) refuse("transforms", "an empty list", steps.size());
+  if (const std::optional<Levels> levels = levels_of(*data))
+    if (const std::string unusual = normalise_warning(*levels, o.transforms); !unusual.empty())
+      log::warning_once("data.transforms: normalise " + unusual);
   if (shape.size() != 3) return data;  // rows of numbers
   return transformed(data, Transforms(std::move(steps)));
 }
@@ -268,6 +273,15 @@ Splits splits_of(const Found& found, const DatasetPtr& data, const DataOptions& 
   return splits;
 }
 
+/// Returns how many samples of the `all` that are divided are in no split.
+int64_t unused_of(const Splits& splits, const Found& found, int64_t all) {
+  if (found.are_splits) return 0;
+  int64_t used = splits.train ? splits.train->size() : 0;
+  if (!found.valid && splits.valid) used += splits.valid->size();
+  if (!found.test && splits.test) used += splits.test->size();
+  return all - used;
+}
+
 }  // namespace
 
 Registry& registry() {
@@ -334,11 +348,19 @@ Named make(const DataOptions& options, Network network) {
   Named named{.identity = identity_of(found), .generated = found.generated};
   const DatasetPtr data = first(finished(found.data, options), options.count, options.stratify);
   named.splits = splits_of(found, data, options);
+  const int64_t unused = unused_of(named.splits, found, data->size());
+  constexpr double kRounding = 1e-9;
+  if (unused > 0 && options.folds == 0 &&
+      options.train + options.valid + options.test < 1 - kRounding)
+    log::warning_once(format_count(unused) + " of the " + format_count(data->size()) +
+                      " samples are in no split, because the shares train, valid and test add up "
+                      "to less than 1: raise one of them to use all");
   if (found.finish) named.splits = found.finish(named.splits);
   const bool some = options.count > 0 && options.count < found.data->size();
   named.description = (some ? format_count(options.count) + " of " : "") + found.description +
                       "; " + part("train", named.splits.train) + ", " +
-                      part("valid", named.splits.valid) + ", " + part("test", named.splits.test);
+                      part("valid", named.splits.valid) + ", " + part("test", named.splits.test) +
+                      (unused > 0 ? ", unused " + format_count(unused) : "");
   return named;
 }
 

@@ -6,6 +6,8 @@
 
 #include "tare/base/error.h"
 #include "tare/data/gather.h"
+#include "tare/data/level_source.h"
+#include "tare/data/padding_source.h"
 #include "tare/data/row_source.h"
 #include "tare/data/tensor_dataset.h"
 #include "tare/transform/random.h"
@@ -20,7 +22,7 @@ const DatasetPtr& checked(const char* where, const DatasetPtr& base) {
 }
 
 // Passes on what a decorator does not change.
-class Decorator : public Dataset, public RowSource {
+class Decorator : public Dataset, public RowSource, public LevelSource, public PaddingSource {
  public:
   Decorator(const char* where, DatasetPtr base) : base_(std::move(base)) {
     (void)checked(where, base_);
@@ -41,6 +43,8 @@ class Decorator : public Dataset, public RowSource {
   [[nodiscard]] bool described() const override { return base_->described(); }
   [[nodiscard]] int64_t text_length() const override { return base_->text_length(); }
   [[nodiscard]] const RowCoding* row_coding() const override { return row_coding_of(*base_); }
+  [[nodiscard]] std::optional<Levels> levels() const override { return levels_of(*base_); }
+  [[nodiscard]] int64_t padded_to() const override { return padded_length(*base_, 1); }
   void account(Ledger& ledger) const override { base_->account(ledger); }
   void clear_cache() const override { base_->clear_cache(); }
 
@@ -182,6 +186,7 @@ class Cached : public Decorator {
     described_ = base_->described();
     text_length_ = base_->text_length();
     if (const RowCoding* coding = row_coding_of(*base_)) row_coding_ = *coding;
+    levels_ = levels_of(*base_);
     const Batch all = get_all(*base_);
     base_ = std::make_shared<TensorDataset>(all.inputs, all.targets, base_->labels(), Transforms{},
                                             names_of(*base_));
@@ -197,6 +202,7 @@ class Cached : public Decorator {
   [[nodiscard]] const RowCoding* row_coding() const override {
     return row_coding_ ? &*row_coding_ : nullptr;
   }
+  [[nodiscard]] std::optional<Levels> levels() const override { return levels_; }
   [[nodiscard]] bool in_memory() const override { return true; }
   [[nodiscard]] at::Tensor targets() const override { return base_->targets(); }
 
@@ -205,6 +211,7 @@ class Cached : public Decorator {
   bool described_ = true;
   int64_t text_length_ = 0;
   std::optional<RowCoding> row_coding_;
+  std::optional<Levels> levels_;
 };
 
 }  // namespace

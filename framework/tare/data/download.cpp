@@ -202,8 +202,15 @@ void download(const RemoteFile& file, const std::filesystem::path& folder) {
   const std::filesystem::path path = folder / io::checked_name(file.name, "files.name");
   if (is_there(file, path)) return;
   log::info("downloading " + file.url + " (" + format_bytes(file.bytes) + ")");
+  const bool was_there = std::filesystem::exists(folder);
   io::make_directories(folder);
-  io::write_atomically(path, [&](io::File& out) { receive(file, path, out); });
+  try {
+    io::write_atomically(path, [&](io::File& out) { receive(file, path, out); });
+  } catch (...) {
+    std::error_code ignored;  // an empty folder may stay, and the download's error matters
+    if (!was_there) std::filesystem::remove(folder, ignored);
+    throw;
+  }
 }
 
 }  // namespace tare

@@ -47,6 +47,8 @@ class StreamedImages final : public Transformable {
   [[nodiscard]] int64_t size() const override;
   [[nodiscard]] Batch get(const BatchRequest& request) const override;
   [[nodiscard]] at::Tensor targets() const override { return targets_; }
+  /// Returns 0 to 1, to which transforms scale the levels of pictures of 8 bits.
+  [[nodiscard]] std::optional<Levels> levels() const override { return Levels{0, 1}; }
   void account(Ledger& ledger) const override;
   void clear_cache() const override { source_->cache.clear(); }
   [[nodiscard]] DatasetPtr with(const Transforms& more) const override;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tare/base/error.h"
+#include "tare/data/padding_source.h"
 #include "tare/data/prefetch.h"
 #include "tare/transform/random.h"
 
@@ -165,7 +166,7 @@ double Loader::padding_share(int64_t epoch) const {
       longest = std::max(longest, length);
       given += static_cast<double>(length);
     }
-    padded += static_cast<double>(longest * (end - begin));
+    padded += static_cast<double>(padded_length(*state_->data, longest) * (end - begin));
   }
   return padded > 0 ? 1 - given / padded : 0;
 }

@@ -11,8 +11,8 @@ namespace tare {
 /// of uint8, or the levels 0 to 255 in another dtype, as the end of a sentence that begins with its
 /// name; empty: nothing is. An array of other dimensions has nothing wrong.
 [[nodiscard]] std::string picture_problem(const at::Tensor& array);
-/// Returns what is unusual with an array that may be pictures with the channels last, as
-/// picture_problem() does.
+/// Returns what is unusual with an array that may be pictures with the channels last, or with the
+/// levels of 8 bits in another dtype than uint8, as picture_problem() does.
 [[nodiscard]] std::string picture_warning(const at::Tensor& array);
 
 /// Whether an array is grey pictures without a dimension of channels, uint8 [samples, height,

@@ -97,6 +97,8 @@ class CodedRows final : public Dataset, public RowSource {
   [[nodiscard]] std::vector<std::string> labels() const override { return rows_->labels(); }
   [[nodiscard]] at::Tensor targets() const override { return rows_->targets(); }
   [[nodiscard]] const RowCoding* row_coding() const override { return &coding_; }
+  /// Returns all samples, float32 [rows, columns].
+  [[nodiscard]] const at::Tensor& samples() const { return rows_->raw_input(); }
   [[nodiscard]] bool in_memory() const override { return true; }
   [[nodiscard]] std::string content() const override { return rows_->content(); }
   void account(Ledger& ledger) const override { rows_->account(ledger); }
@@ -114,6 +116,32 @@ std::vector<int64_t> rows_of(const Dataset& raw) {
   return {first, first + rows.numel()};
 }
 
+/// Warns of rows with categories that the training split does not have.
+void warn_of_unknown(const RowCoding& coding, const at::Tensor& samples, const std::string& file,
+                     const char* split) {
+  const auto columns = samples.size(1), categories = std::ssize(coding.categories());
+  const float* row = samples.const_data_ptr<float>();
+  std::vector<int64_t> fields(static_cast<size_t>(categories));
+  int64_t rows = 0;
+  for (int64_t i = 0; i < samples.size(0); ++i, row += columns) {
+    bool any = false;
+    for (int64_t column = 0; column < categories; ++column) {
+      const bool is_unknown = row[column] == static_cast<float>(kUnknownCode);
+      fields[static_cast<size_t>(column)] += is_unknown ? 1 : 0;
+      any |= is_unknown;
+    }
+    rows += any ? 1 : 0;
+  }
+  if (rows == 0) return;
+  std::vector<std::string> names;
+  for (size_t column = 0; column < fields.size(); ++column)
+    if (fields[column] > 0) names.push_back(coding.columns[column].name);
+  log::warning_once(printable(file) + ": " + format_count(rows) + " of the " +
+                    format_count(samples.size(0)) + " rows of the " + split +
+                    " split have a category that no row of the training split has, in " +
+                    listed(names, kMostNames) + ": the model takes each as unknown");
+}
+
 Splits coded(const SharedRowsPtr& shared, const Splits& raw) {
   if (!raw.train)
     throw ConfigError("data.make", "train",
@@ -124,11 +152,13 @@ Splits coded(const SharedRowsPtr& shared, const Splits& raw) {
   coding.missing_values = o.missing_values;
   coding.separator = o.separator;
   coding.header = o.header;
-  const auto part = [&](const DatasetPtr& data) -> DatasetPtr {
+  const auto part = [&](const DatasetPtr& data, const char* split) -> DatasetPtr {
     if (!data) return nullptr;
-    return std::make_shared<CodedRows>(*shared, coding, rows_of(*data));
+    auto rows = std::make_shared<CodedRows>(*shared, coding, rows_of(*data));
+    warn_of_unknown(coding, rows->samples(), o.file, split);
+    return rows;
   };
-  return {part(raw.train), part(raw.valid), part(raw.test)};
+  return {part(raw.train, "training"), part(raw.valid, "validation"), part(raw.test, "test")};
 }
 
 /// Throws the first problem, and says how many there are.

@@ -78,6 +78,7 @@ TensorDataset::TensorDataset(const NamedTensors& all, size_t inputs,
   const auto first_target = all.begin() + static_cast<std::ptrdiff_t>(inputs);
   inputs_.assign(all.begin(), first_target);
   targets_.assign(first_target, all.end());
+  levels_ = levels_of(raw_input());
   const auto count = static_cast<int64_t>(this->labels().size());
   if (count > 0 && !targets_.empty() && targets_.front().tensor.scalar_type() == at::kLong)
     check_labels(targets_.front().tensor, count);

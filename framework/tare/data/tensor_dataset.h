@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tare/data/dataset.h"
+#include "tare/data/level_source.h"
 
 namespace tare {
 
@@ -16,7 +17,7 @@ namespace tare {
 using SampleNames = std::shared_ptr<const std::vector<std::string>>;
 
 /// Is a data set that applies further transforms in one pass with its own work.
-class Transformable : public Dataset {
+class Transformable : public Dataset, public LevelSource {
  public:
   [[nodiscard]] std::vector<int64_t> sample_shape() const override { return sample_shape_; }
   [[nodiscard]] std::string sample_name(int64_t index) const override;
@@ -57,6 +58,8 @@ class TensorDataset final : public Transformable {
   [[nodiscard]] Batch get(const BatchRequest& request) const override;
   [[nodiscard]] at::Tensor targets() const override;
   [[nodiscard]] bool in_memory() const override { return !applied(); }
+  /// Returns the levels of the first input before the transforms; unset: not known.
+  [[nodiscard]] std::optional<Levels> levels() const override { return levels_; }
   [[nodiscard]] std::string content() const override;
   void account(Ledger& ledger) const override;
   /// Returns the first input, [size, ...] on the host, contiguous, before its transforms.
@@ -71,6 +74,7 @@ class TensorDataset final : public Transformable {
   [[nodiscard]] bool moves(const at::Tensor& target) const;
 
   NamedTensors inputs_, targets_;
+  std::optional<Levels> levels_;
 };
 
 }  // namespace tare

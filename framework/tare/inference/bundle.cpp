@@ -80,6 +80,11 @@ Problem find_problem(const BundleManifest& m) {
     return {"any_size", "must be ascending dimensions of sample_shape"};
   }
   if (too_long(m.input_name)) return {"input_name", "must be at most 4,096 bytes"};
+  const auto is_finite = [](double level) { return std::isfinite(level); };
+  if (!m.levels.empty() && (m.levels.size() != 2 || m.levels[0] > m.levels[1] ||
+                            !std::ranges::all_of(m.levels, is_finite))) {
+    return {"levels", "must be the least and the most number of the first input"};
+  }
   const auto is_wrong = [&](const BundleInput& input) {
     return input.name.empty() || too_long(input.name) || !is_input(input.dtype) ||
            !is_shape(input.sample_shape) || !are_dimensions(input.any_size, input.sample_shape);
@@ -133,6 +138,7 @@ json to_json(const BundleManifest& m, const checkpoint::Digest& digest) {
 void add_later_fields(json& manifest, const BundleManifest& m) {
   if (!m.input_name.empty()) manifest["input_name"] = m.input_name;
   if (!m.any_size.empty()) manifest["any_size"] = m.any_size;
+  if (!m.levels.empty()) manifest["levels"] = m.levels;
   if (!m.targets.empty()) manifest["targets"] = m.targets;
   if (m.antialias && sample_kind(m) == SampleKind::image) manifest["antialias"] = true;
   const bool cuts = m.text_length > 0 || m.rows;
@@ -267,6 +273,16 @@ class Reader {
   [[nodiscard]] std::string input_name() const {
     return json_.contains("input_name") ? text("input_name") : "";
   }
+  // Bundles of earlier versions do not have them.
+  [[nodiscard]] std::vector<double> levels() const {
+    std::vector<double> numbers;
+    if (!json_.contains("levels")) return numbers;
+    for (const json& number : list("levels")) {
+      if (!number.is_number()) fail("levels", "has one that is not a number");
+      numbers.push_back(number.get<double>());
+    }
+    return numbers;
+  }
   [[nodiscard]] std::vector<BundleInput> more_inputs() const {
     std::vector<BundleInput> result;
     for (const json& input : list("more_inputs")) {
@@ -338,6 +354,7 @@ BundleManifest read_manifest(const json& manifest, const std::filesystem::path& 
       .any_size = reader.any_size(),
       .input = reader.input(spec),
       .input_name = reader.input_name(),
+      .levels = reader.levels(),
       .more_inputs = version >= kVersionInputs ? reader.more_inputs() : std::vector<BundleInput>(),
       .text_length =
           version >= kVersionTexts ? static_cast<int64_t>(reader.number("text_length")) : 0,

@@ -53,6 +53,9 @@ struct BundleManifest {
   std::string input = "float32";
   /// The name of the first input in the batches of training, at most 4 KiB; empty: unknown.
   std::string input_name{};
+  /// The least and the most number of the first input in training before all transforms, of
+  /// pictures of 8 bits 0 and 1; empty: unknown, or samples have one dimension.
+  std::vector<double> levels{};
   /// The inputs after the first, in the order of the model's forward; at most 64.
   std::vector<BundleInput> more_inputs{};
   /// Texts are cut to so many bytes, as the reader of the training data did; 0: they are whole.

@@ -63,11 +63,10 @@ json options_of(const ModelSpec& model) {
 
 void add_manifest(json& out, const BundleManifest& m) {
   out["model"] = {{"name", m.model.name}, {"options", options_of(m.model)}};
-  out["input"] = {{"name", m.input_name},
-                  {"kind", name_of(sample_kind(m))},
-                  {"dtype", m.input},
-                  {"shape", m.sample_shape},
-                  {"any_size", any_size(m)}};
+  out["input"] = {
+      {"name", m.input_name},    {"kind", name_of(sample_kind(m))},
+      {"dtype", m.input},        {"shape", m.sample_shape},
+      {"any_size", any_size(m)}, {"levels", m.levels.empty() ? json() : json(m.levels)}};
   out["more_inputs"] = json::array();
   for (const BundleInput& input : m.more_inputs)
     out["more_inputs"].push_back({{"name", input.name},

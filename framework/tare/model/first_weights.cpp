@@ -5,11 +5,13 @@
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <map>
 #include <set>
 #include <unordered_map>
 
+#include "tare/base/bytes.h"
 #include "tare/base/error.h"
 #include "tare/base/log.h"
 #include "tare/checkpoint/match.h"
@@ -112,6 +114,48 @@ std::vector<NamedTensor> renamed(std::vector<NamedTensor> stored, const Renames&
   return stored;
 }
 
+template <class T>
+int64_t count_not_finite(const at::Tensor& tensor) {
+  const at::Tensor all = tensor.contiguous();
+  const T* value = all.const_data_ptr<T>();
+  return std::count_if(value, value + all.numel(),
+                       [](T one) { return !std::isfinite(static_cast<float>(one)); });
+}
+
+/// Counts the values that are NaN or infinite, on the host.
+int64_t not_finite(const at::Tensor& tensor) {
+  if (!tensor.is_cpu()) return 0;
+  switch (tensor.scalar_type()) {
+    case c10::kFloat:
+      return count_not_finite<float>(tensor);
+    case c10::kBFloat16:
+      return count_not_finite<c10::BFloat16>(tensor);
+    case c10::kHalf:
+      return count_not_finite<c10::Half>(tensor);
+    default:
+      return 0;
+  }
+}
+
+/// Warns of values that make every loss NaN.
+void warn_of_not_finite(const std::vector<NamedTensor>& loaded, const std::string& path) {
+  std::string first;
+  int64_t values = 0, tensors = 0;
+  for (const auto& [name, tensor] : loaded) {
+    const int64_t count = not_finite(tensor);
+    if (count == 0) continue;
+    if (++tensors == 1) first = name;
+    values += count;
+  }
+  if (tensors == 0) return;
+  log::warning("weights of " + printable(path, 1000) + ": '" + printable(first) + "'" +
+               (tensors == 1 ? " has "
+                             : " and " + format_count(tensors - 1) + " more of the " +
+                                   format_count(std::ssize(loaded)) + " tensors have ") +
+               format_count(values) + (values == 1 ? " value that is" : " values that are") +
+               " NaN or infinite, which makes the loss NaN: take other weights");
+}
+
 class WeightsFile {
  public:
   /// Reads a file of weights for these targets, renamed, and without a prefix that only the file
@@ -210,6 +254,7 @@ void load_weights(const std::vector<NamedTensor>& targets, const std::string& he
   const auto taken = file.matched(targets, head, fresh);
   const c10::AutoGradMode no_grad(false);
   for (const NamedTensor& target : taken) file.copy_into(target);
+  warn_of_not_finite(taken, path);
   if (!file.prefix().empty())
     log::info("weights of " + path + " have '" + printable(file.prefix()) +
               "' in front of each name, which was dropped");

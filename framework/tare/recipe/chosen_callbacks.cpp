@@ -12,6 +12,7 @@
 #include "tare/callback/registry.h"
 #include "tare/callback/sample_text.h"
 #include "tare/recipe/column_check.h"
+#include "tare/recipe/target_metrics.h"
 
 namespace tare {
 namespace {
@@ -81,7 +82,7 @@ void check_restores_once(const RecipeOptions& recipe, size_t phase) {
 class Walk {
  public:
   explicit Walk(const RecipeOptions& recipe)
-      : recipe_(recipe), columns_(chosen_metrics(recipe)), metrics_(columns_) {
+      : recipe_(recipe), columns_(metric_columns(recipe)), metrics_(chosen_metrics(recipe)) {
     columns_.insert(columns_.end(), {"train_loss", "valid_loss"});
   }
 
@@ -164,7 +165,7 @@ void check_callbacks(const RecipeOptions& recipe) {
 }
 
 void check_callbacks(const RecipeOptions& recipe, size_t phase, const DataFacts& facts) {
-  const auto metrics = chosen_metrics(recipe);
+  const auto metrics = metric_columns(recipe);
   const auto is_metric = [&](const std::string& name) {
     return std::ranges::find(metrics, name) != metrics.end();
   };
@@ -182,11 +183,16 @@ void check_callbacks(const RecipeOptions& recipe, size_t phase, const DataFacts&
       for (const auto& figure : callback->facts().watched) {
         const std::string metric = metric_of(figure);
         const bool of_a_target = !is_metric(figure) && is_metric(metric);
-        if (!facts.has_valid && (is_metric(metric) || figure == "valid_loss"))
+        const bool of_valid = is_metric(figure) || of_a_target || figure == "valid_loss";
+        if (!facts.has_valid && of_valid)
           refuse(recipe, path, "needs a validation split", "train_loss", figure);
         if (of_a_target && facts.sample.targets.size() < 2)
-          refuse(recipe, path, "watches a figure of one of several targets, and the data have one",
-                 metric, figure);
+          refuse(recipe, path,
+                 "watches a figure of one of several targets, and the data have " +
+                     (metrics == chosen_metrics(recipe)
+                          ? "one"
+                          : "no such one" + did_you_mean(figure, metrics)),
+                 metrics == chosen_metrics(recipe) ? metric : listed(metrics), figure);
       }
     }
 }

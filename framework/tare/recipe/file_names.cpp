@@ -11,6 +11,7 @@
 #include "tare/recipe/chosen_callbacks.h"
 #include "tare/recipe/phase_data.h"
 #include "tare/recipe/resume.h"
+#include "tare/recipe/target_metrics.h"
 #include "tare/report/live.h"
 #include "tare/report/run_failure.h"
 #include "tare/report/worst_rows.h"
@@ -32,7 +33,7 @@ class Names {
     own(recipe.name + ".log");
     own(recipe.name + ".err");
     own_plots("loss");
-    for (const auto& metric : chosen_metrics(recipe)) own_plots(metric);
+    for (const auto& metric : metric_columns(recipe)) own_plots(metric);
     for (const auto& name : automatic_checkpoints()) own(name);
     for (size_t i = 0; i < recipe.phases.size(); ++i)
       if (!recipe.phases[i].best.empty()) own(best_checkpoint(i));

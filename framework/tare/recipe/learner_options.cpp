@@ -4,12 +4,14 @@
 #include <utility>
 
 #include "tare/recipe/phase_data.h"
+#include "tare/recipe/target_metrics.h"
 
 namespace tare {
 
 LearnerOptions learner_options(const RecipeOptions& recipe, size_t phase, const DataFacts& facts) {
   const PhaseOptions& own = recipe.phases[phase];
   LearnerOptions options = recipe.learner;
+  options.metrics = metrics_of(recipe);
   options.batch = batch_of(recipe, own, facts);
   options.micro_batch = micro_batch_of(recipe, own);
   options.recompute = recompute_of(recipe, own);

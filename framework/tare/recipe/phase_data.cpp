@@ -22,6 +22,7 @@
 #include "tare/plan/recompute.h"
 #include "tare/recipe/chosen_callbacks.h"
 #include "tare/recipe/column_check.h"
+#include "tare/recipe/target_metrics.h"
 #include "tare/train/bundle_data.h"
 #include "tare/train/last_batch.h"
 
@@ -311,6 +312,7 @@ void check_data(const RecipeOptions& recipe, size_t phase, const OpenData& data)
   check_one_score(recipe, facts, classes);
   check_targets(recipe, phase, data.named.splits, classes);
   check_columns(recipe, data);
+  warn_of_units(recipe, phase, data.named.splits);
   if (phase + 1 == recipe.phases.size()) check_export(recipe, facts);
 }
 

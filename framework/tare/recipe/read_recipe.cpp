@@ -15,6 +15,7 @@
 #include "tare/recipe/class_weights.h"
 #include "tare/recipe/file_names.h"
 #include "tare/recipe/phase_data.h"
+#include "tare/recipe/target_metrics.h"
 #include "tare/runtime/device_name.h"
 
 namespace tare {
@@ -272,7 +273,7 @@ class Checker {
   }
 
   [[nodiscard]] std::vector<std::string> figures() const {
-    std::vector<std::string> all = chosen_metrics(recipe_);
+    std::vector<std::string> all = metric_columns(recipe_);
     all.insert(all.end(), {"train_loss", "valid_loss"});
     return all;
   }

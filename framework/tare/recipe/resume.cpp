@@ -64,10 +64,13 @@ config::Node tree(const std::string& yaml) { return config::parse_text(yaml, "re
                                          ", or start anew without --resume");
 }
 
-void check_same_recipe(const fs::path& folder, const std::string& before, const std::string& now) {
+void check_same_recipe(const fs::path& folder, const std::string& checkpoint,
+                       const std::string& before, const std::string& now) {
   const std::string changed = difference_of_essences(before, now);
   if (!changed.empty())
-    refuse(folder, "was begun with another recipe: " + changed + "; give the old value");
+    refuse(folder, "was begun with another recipe: " + changed +
+                       "; give the old value, begin a new run with its weights by model.weights=" +
+                       printable((folder / checkpoint / "model.safetensors").string(), 1000));
 }
 
 std::string phase_text(size_t phase) { return "of " + phase_number(phase); }
@@ -250,7 +253,7 @@ std::optional<CheckpointInfo> find_resumable(const fs::path& folder,
   if (!newest) return newest;
   const Origin before = origin_of(*newest, folder);
   check_same_data(folder, before, origin);
-  check_same_recipe(folder, before.recipe, origin.recipe);
+  check_same_recipe(folder, newest->name, before.recipe, origin.recipe);
   return newest;
 }
 

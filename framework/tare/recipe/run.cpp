@@ -106,11 +106,11 @@ class Runner {
  private:
   void run_in_folder(Model model, int64_t before, Clock::time_point start,
                      const memory::TrackerWatch& tracker) {
+    started_ = start;
     run_learner(std::move(model));
     data_.close();
     report_.residual_bytes = tracked(device_) - before;
-    report_.process_bytes = memory::backend(device_).usage().process_bytes;
-    report_.seconds = seconds_since(start) + earlier_seconds_;
+    measure_run();
     const memory::TrackerCost cost = report_.tracker_cost = tracker.cost();
     report_.tracker = {.allocations = static_cast<int64_t>(cost.records),
                        .ns_each = cost.ns_each,
@@ -132,6 +132,11 @@ class Runner {
     // The run's own copy of its configuration, with every default and override in it.
     write_recipe(recipe_, folder_);
     return std::move(folder.lock);
+  }
+
+  void measure_run() {
+    report_.process_bytes = memory::backend(device_).usage().process_bytes;
+    report_.seconds = seconds_since(started_) + earlier_seconds_;
   }
 
   void write_report() const {
@@ -440,6 +445,7 @@ class Runner {
                                .weights = recipe_.export_weights});
     } catch (const IoError&) {  // the checkpoints stay for another attempt, the figures too
       report_.reason = StopReason::interrupted;
+      measure_run();
       write_report();
       throw;
     }
@@ -458,6 +464,7 @@ class Runner {
   RunPrinter print_;
   c10::Device device_;
   std::filesystem::path folder_;
+  Clock::time_point started_{};
   double earlier_seconds_ = 0;  // of processes before a resume: their phases and epochs
   std::shared_ptr<Position> position_ = std::make_shared<Position>(origin_);
   std::shared_ptr<Autosave> autosave_;

@@ -14,7 +14,9 @@
 namespace tare {
 
 bool has_numbers_of_rows(const Dataset& data) {
-  if (const RowCoding* rows = row_coding_of(data)) return rows->target_deviation > 0;
+  if (const RowCoding* rows = row_coding_of(data)) {
+    return rows->target_deviation > 0 || rows->target_means.size() == 1;
+  }
   if (!data.labels().empty() || data.sample_shape().size() != 3 || data.sample_name(0).empty())
     return false;
   const Batch sample = data.first_sample();

@@ -1,6 +1,7 @@
 // Writes what the folder of a run holds as JSON and as tables.
 #include "tare/report/run_data.h"
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -158,14 +159,26 @@ std::string label_counts_of(const RunFiles& run) {
   return text;
 }
 
+/// Returns the header of the worst samples. A label that is called as another column, such as
+/// `loss`, is `label.loss` there.
+std::string worst_header(const Classification& all) {
+  std::vector<std::string> columns{"index", "name", "label", "predicted", "probability", "loss"};
+  if (!all.label_counts.empty()) {
+    for (std::string label : all.labels) {
+      while (std::ranges::find(columns, label) != columns.end()) label.insert(0, "label.");
+      columns.push_back(label);
+    }
+  }
+  std::string text;
+  for (const std::string& column : columns) text += (text.empty() ? "" : ",") + csv_field(column);
+  return text + '\n';
+}
+
 std::string worst_samples_of(const RunFiles& run) {
   if (!run.figures || !run.figures->classification || run.figures->classification->worst.empty())
     return {};
   const Classification& all = *run.figures->classification;
-  std::string text = "index,name,label,predicted,probability,loss";
-  if (!all.label_counts.empty())
-    for (const std::string& label : all.labels) text += ',' + csv_field(label);
-  text += '\n';
+  std::string text = worst_header(all);
   for (const WorstSample& sample : all.worst) {
     text += std::to_string(sample.index) + ',' + csv_field(sample.name) + ',' +
             csv_field(sample.label) + ',' + csv_field(sample.predicted) + ',' +

@@ -93,7 +93,9 @@ std::string epoch_losses(const RunFiles& run) {
 bool is_metric(const RunFiles& run, const std::string& column) {
   if (!run.figures) {  // a run that has not ended has a recipe alone
     const auto names = recipe_metrics(run);
-    return names.empty() || std::ranges::find(names, column) != names.end();
+    return names.empty() || std::ranges::any_of(names, [&](const std::string& name) {
+             return column == name || column.starts_with(name + '.');  // of one of several targets
+           });
   }
   const auto values = figures_of(run.figures->test ? run.figures->test : run.figures->valid);
   return values.empty() || find_metric(values, column) != nullptr;

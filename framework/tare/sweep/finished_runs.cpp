@@ -11,6 +11,7 @@
 #include "tare/base/io.h"
 #include "tare/config/scalar.h"
 #include "tare/search/value_text.h"
+#include "tare/sweep/outcome.h"
 #include "tare/sweep/run_mark.h"
 #include "tare/sweep/run_name.h"
 
@@ -131,6 +132,8 @@ void FinishedRuns::print(const Trial& trial, const Outcome& outcome) const {
       break;
     default:
       *out_ << "failed: " << printable(outcome.reason);
+      const std::string why = failure_in(sweep_.log_dir / trial.run_name);
+      if (!why.empty()) *out_ << ": " << why;
       const auto errors =
           sweep_.log_dir / trial.run_name / (log_stem(sweep_, trial.run_name) + ".err");
       if (std::filesystem::exists(errors)) *out_ << "; see " << errors.string();

@@ -5,7 +5,9 @@
 #include <cmath>
 
 #include "tare/base/error.h"
+#include "tare/base/log.h"
 #include "tare/report/read_run.h"
+#include "tare/report/run_failure.h"
 #include "tare/runtime/exit_code.h"
 
 namespace tare::sweep {
@@ -71,6 +73,16 @@ std::string how_it_ended(const launch::ChildEnd& end) {
   if (end.signal != 0) return "signal " + std::to_string(end.signal);
   if (end.exit_code == kOutOfMemory) return "out of memory";
   return end.exit_code == 0 ? "" : "exit " + std::to_string(end.exit_code);
+}
+
+std::string failure_in(const fs::path& folder, size_t limit) {
+  try {
+    const auto failure = report::read_failure(folder);
+    return failure ? printable(failure->reason, limit) : std::string();
+  } catch (const Error& error) {
+    log::debug(error.what());
+    return {};
+  }
 }
 
 Outcome outcome_of(const fs::path& folder, const launch::ChildEnd& end, const std::string& metric) {

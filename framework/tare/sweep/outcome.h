@@ -1,6 +1,7 @@
 // How a run went. Internal.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -13,6 +14,10 @@ namespace tare::sweep {
 
 /// Returns "signal 9", "out of memory", "exit 2"; "" for exit code 0.
 [[nodiscard]] std::string how_it_ended(const launch::ChildEnd& end);
+
+/// Returns the reason that a failed run has left in its folder, at most `limit` bytes; empty: there
+/// is none.
+[[nodiscard]] std::string failure_in(const std::filesystem::path& folder, size_t limit = 300);
 
 /// Reads the outcome of a run from its folder, after its process has ended in this way.
 [[nodiscard]] Outcome outcome_of(const std::filesystem::path& folder, const launch::ChildEnd& end,

@@ -11,6 +11,7 @@
 
 #include "tare/base/error.h"
 #include "tare/config/field.h"
+#include "tare/data/level_source.h"
 #include "tare/data/row_source.h"
 
 namespace tare {
@@ -112,6 +113,7 @@ std::string text_of(const BundleData& data) {
               {"transforms", config::to_yaml(config::to_node(data.transforms))},
               {"labels", data.labels},
               {"text_length", data.text_length},
+              {"levels", data.levels},
               {"rows", data.rows ? text_of(*data.rows) : ""},
               {"described", data.described && all_named(data.transforms)},
               {"input", data.input ? c10::toString(*data.input) : ""},
@@ -140,6 +142,7 @@ BundleData bundle_data_from(const std::string& text) {
       data.rows = row_coding_from(rows);
     data.input_name = stored.value("input_name", "");
     data.any_size = stored.value("any_size", data.any_size);
+    data.levels = stored.value("levels", data.levels);
     for (const json& input : stored.at("more_inputs")) {
       data.more_inputs.push_back(
           {.name = input.at(0), .dtype = input.at(1), .sample_shape = input.at(2)});
@@ -189,6 +192,8 @@ std::optional<BundleData> bundle_data(const Splits& data) {
   if (const RowCoding* rows = row_coding_of(**chosen)) result.rows = *rows;
   for (const DatasetPtr& set : splits)
     if (set && result.labels.empty()) result.labels = set->labels();
+  if (const auto levels = levels_of(data.train ? *data.train : **chosen))
+    result.levels = {levels->least, levels->most};
   return result;
 }
 
@@ -254,6 +259,7 @@ void describe(BundleManifest& manifest, const BundleData& data, const char* call
   manifest.input_name = data.input_name;
   manifest.more_inputs = data.more_inputs;
   manifest.text_length = data.text_length;
+  manifest.levels = data.levels;
   manifest.rows = data.rows;
   if (data.input) manifest.input = bundle_input(*data.input);
 }

@@ -19,6 +19,7 @@ struct BundleData {
   Transforms transforms{};            ///< deterministic: what validation saw
   std::vector<std::string> labels{};  ///< empty: unknown
   int64_t text_length = 0;            ///< see Dataset::text_length()
+  std::vector<double> levels{};       ///< see BundleManifest::levels
   std::optional<RowCoding> rows{};    ///< see BundleManifest::rows
   bool described = true;              ///< false: no split describes everything done to its inputs
   std::optional<c10::ScalarType> input{};  ///< dtype of a sample; unset: no batch was seen
