@@ -36,6 +36,11 @@ if [ -x "$python" ] && ! "$python" -c 'import tensorboard' 2>/dev/null; then
   "$python" -m pip install -q --disable-pip-version-check tensorboard==2.21.0 >/dev/null ||
     echo "tensorboard cannot be installed: callback_tensorboard_test is skipped" >&2
 fi
+# ONNX Runtime and gguf judge the files for other programs; their test is skipped where it is not installed.
+if [ -x "$python" ] && ! "$python" -c 'import gguf, onnx, onnxruntime' 2>/dev/null; then
+  "$python" -m pip install -q --disable-pip-version-check gguf==0.19.0 onnx==1.23.2 onnxruntime==1.32.0 >/dev/null ||
+    echo "gguf, onnx and onnxruntime cannot be installed: interchange_readers_test is skipped" >&2
+fi
 # The API site needs Doxygen; its test is skipped where it is not installed.
 if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null && ! command -v doxygen >/dev/null; then
   DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends doxygen >/dev/null ||

@@ -140,7 +140,7 @@ TEST(ExportBundle, StoresWeightsAsItIsAsked) {
   EXPECT_EQ(open_bundle(run.exported->path).manifest().weights, "fp8");
   const auto exported = [&](const std::filesystem::path& from, std::optional<std::string> weights) {
     const auto to = folder / "made.tare";
-    EXPECT_EQ(export_bundle(from, to, weights).bundle, to);
+    EXPECT_EQ(export_bundle(from, to, {.weights = weights}).bundle, to);
     return open_bundle(to);
   };
   const auto head = folder / "tiny/head";
@@ -149,10 +149,10 @@ TEST(ExportBundle, StoresWeightsAsItIsAsked) {
   expect_same(exported(run.exported->path, {}).file().path(), run.exported->path);
   EXPECT_EQ(exported(run.exported->path, "fp32").manifest().weights, "as_is");
   const auto full = folder / "full.tare";
-  export_bundle(run.exported->path, full, "fp32");
+  export_bundle(run.exported->path, full, {.weights = "fp32"});
   expect_same(exported(full, "fp8").file().path(), run.exported->path);
   EXPECT_LT(std::filesystem::file_size(run.exported->path), std::filesystem::file_size(full) / 2);
-  EXPECT_THROW(export_bundle(full, folder / "x.tare", "fp4"), ConfigError);
+  EXPECT_THROW(export_bundle(full, folder / "x.tare", {.weights = "fp4"}), ConfigError);
 }
 
 TEST(ExportBundle, OfAnUnfinishedRunIsItsNewestCheckpoint) {

@@ -159,15 +159,21 @@ const std::vector<Command>& commands() {
          "every number of an array, or the data of a recipe, and name what is bad; key=value: "
          "options of the data set of a file as in data of a recipe"}}},
       {"export",
-       "write a bundle for prediction from a run, a checkpoint of a run or another bundle",
+       "write a bundle for prediction, or a file for other programs, from a run, a checkpoint of a "
+       "run or another bundle",
        "RUN|CHECKPOINT|BUNDLE",
        1,
        {{"out", "FILE", "where it goes (default: in the run's folder; needed for a bundle)"},
+        {"format", "tare|onnx|pt2|gguf|safetensors",
+         "a bundle (the default), an ONNX model, a program for torch.export.load() of Python, a "
+         "model gpt for llama.cpp, or the weights alone"},
         {"weights", "as_is|fp32|fp8",
-         "how matrices are stored (default: as the recipe's export_weights says)"},
+         "how matrices are stored (default: as the recipe's export_weights says; gguf takes fp32, "
+         "fp16 or q8_0)"},
         trust_option()},
        {"tare export runs/digits-staged --out digits.tare",
-        "tare export runs/digits-staged --weights fp8 --out small.tare"},
+        "tare export runs/digits-staged --weights fp8 --out small.tare",
+        "tare export digits.tare --format onnx --out digits.onnx"},
        export_command},
       {"inspect",
        "describe a bundle, checkpoint or file of weights",

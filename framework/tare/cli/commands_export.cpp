@@ -1,7 +1,10 @@
-// `tare export`: writes a bundle from a run, a checkpoint or another bundle.
+// `tare export`: writes a bundle, or a file for other programs, from a run, a checkpoint or a
+// bundle.
+#include <iomanip>
 #include <iostream>
-#include <optional>
+#include <sstream>
 #include <string>
+#include <utility>
 
 #include "tare/base/bytes.h"
 #include "tare/base/error.h"
@@ -13,20 +16,43 @@
 #include "tare/runtime/init.h"
 
 namespace tare::cli {
+namespace {
+
+FileKind kind_of(const std::string& format) {
+  if (format == "pt2") return FileKind::zip;
+  if (format == "gguf") return FileKind::gguf;
+  return format == "onnx" ? FileKind::onnx : FileKind::bundle;
+}
+
+std::string difference_text(double difference) {
+  if (difference == 0) return "equal to the bit";
+  std::ostringstream text;
+  text << std::setprecision(2) << "at most " << difference << " of the largest output apart";
+  return std::move(text).str();
+}
+
+}  // namespace
 
 int export_command(const Arguments& arguments) {
   init({.cuda = CudaMode::off});  // nothing is computed
   trust_given(arguments, "tare export");
+  BundleFormat format;
+  if (arguments.has("weights")) format.weights = arguments.get("weights");
+  if (arguments.has("format")) format.format = arguments.get("format");
   if (arguments.has("out"))
-    refuse_to_replace(arguments.get("out"), FileKind::bundle, "--out",
+    refuse_to_replace(arguments.get("out"), kind_of(format.format), "--out",
                       arguments.positional().front());
-  std::optional<std::string> weights;
-  if (arguments.has("weights")) weights = arguments.get("weights");
   const BundleExport done =
-      export_bundle(arguments.positional().front(), arguments.get("out"), weights);
+      export_bundle(arguments.positional().front(), arguments.get("out"), format);
   std::cout << "exported " << printable(done.bundle.string(), 1000) << ", "
             << format_bytes(done.bytes) << ", from " << printable(done.from.string(), 1000)
             << (done.phase.empty() ? "" : ", " + printable(report::phase_text(done.phase))) << '\n';
+  if (!done.second.empty())
+    std::cout << "the weights lie in " << printable(done.second.string(), 1000)
+              << ": keep both files in one folder\n";
+  if (format.format == "pt2" || format.format == "onnx")
+    std::cout << "compared with the model for batches of 1, 2 and 5 samples: "
+              << difference_text(done.difference) << '\n';
   return kSuccess;
 }
 

@@ -235,7 +235,6 @@ std::string likeliest_key(const std::string& key, const std::vector<std::string>
   if (!text.empty() || std::ranges::find(names, "options") == names.end()) return text;
   return " (if it is an option that only this choice has, write it as options." + key + ")";
 }
-}
 
 }  // namespace
 

@@ -519,6 +519,12 @@ std::vector<std::string> target_names(const BundleManifest& manifest) {
                                        : std::vector{manifest.rows->target};
 }
 
+std::string manifest_json(const BundleManifest& manifest, const checkpoint::Digest& digest) {
+  json text = to_json(manifest, digest);
+  add_later_fields(text, manifest);
+  return text.dump();
+}
+
 Model make_model(const Bundle& bundle) {
   if (bundle.manifest().model.name.empty()) {
     throw ConfigError("bundle.make_model",

@@ -12,6 +12,7 @@
 #include "tare/checkpoint/checkpoint.h"
 #include "tare/inference/bundle.h"
 #include "tare/inference/bundle_folder.h"
+#include "tare/interchange/export_file.h"
 #include "tare/metric/loss.h"
 #include "tare/model/fp8.h"
 #include "tare/model/stored.h"
@@ -33,6 +34,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kExport = "export";
 constexpr const char* kRecipe = "recipe.yaml";
+constexpr const char* kTare = "tare";  // the format of bundles
 
 [[noreturn]] void refuse(const fs::path& from, const std::string& problem) {
   throw ConfigError(kExport, "'" + printable(from.string()) + "' " + problem);
@@ -103,8 +105,28 @@ void restore_lent(const RecipeOptions& recipe, size_t phase, checkpoint::Loaded&
   }
 }
 
-BundleExport write(const fs::path& from, const fs::path& to, const BundleManifest& manifest,
-                   const std::vector<NamedTensor>& tensors, std::string phase) {
+std::string extension_of(const BundleFormat& format) {
+  return format.format == kTare ? ".tare" : interchange::file_format(format.format).extension;
+}
+
+/// Returns how the tensors are stored that a format gets: files for other programs get float32.
+std::string storage_of(const BundleFormat& format, const std::string& otherwise) {
+  return format.format == kTare ? format.weights.value_or(otherwise) : "fp32";
+}
+
+BundleExport write(const fs::path& from, const fs::path& to, const BundleFormat& format,
+                   const BundleManifest& manifest, const std::vector<NamedTensor>& tensors,
+                   std::string phase) {
+  if (format.format != kTare) {
+    const interchange::ExportedFile file =
+        interchange::export_file(to, format.format, manifest, tensors, format.weights.value_or(""));
+    return {.from = from,
+            .bundle = to,
+            .bytes = file.bytes,
+            .second = file.second,
+            .difference = file.difference,
+            .phase = std::move(phase)};
+  }
   write_bundle(to, manifest, tensors);
   return {.from = from,
           .bundle = to,
@@ -120,10 +142,11 @@ std::vector<std::string> parameters_of(const Bundle& bundle) {
   return parameter_names(models::make(bundle.manifest().model));
 }
 
-BundleExport from_bundle(const fs::path& from, const fs::path& to, const std::string& weights) {
+BundleExport from_bundle(const fs::path& from, const fs::path& to, const BundleFormat& format) {
   const Bundle bundle = open_bundle(from);
+  const std::string weights = storage_of(format, "as_is");
   const auto parameters = weights == "fp8" ? parameters_of(bundle) : std::vector<std::string>{};
-  return write(from, to, bundle.manifest(),
+  return write(from, to, format, bundle.manifest(),
                stored_for(bundle.tensors(), parameters, weights, kExport, from), "");
 }
 
@@ -135,7 +158,7 @@ std::vector<NamedTensor> tensors_of(const checkpoint::Loaded& loaded, const Mode
 }
 
 BundleExport from_checkpoint(const RecipeOptions& recipe, const fs::path& path, const fs::path& to,
-                             const std::optional<std::string>& weights) {
+                             const BundleFormat& format) {
   auto loaded = checkpoint::load(path, {.with_optimizer = false});
   TrainState state = train_state_from(loaded.state, loaded.extra, path);
   const size_t phase = phase_of(recipe, path.filename().string(), state);
@@ -159,8 +182,8 @@ BundleExport from_checkpoint(const RecipeOptions& recipe, const fs::path& path, 
   if (described) describe(manifest, *described, kExport);
   if (manifest.labels.empty() && !manifest.rows)
     manifest.targets = data_of(recipe, recipe.phases[phase]).targets;
-  return write(path, to, manifest,
-               tensors_of(loaded, model, weights.value_or(recipe.export_weights), path),
+  const std::string weights = storage_of(format, recipe.export_weights);
+  return write(path, to, format, manifest, tensors_of(loaded, model, weights, path),
                name_of(recipe, phase));
 }
 
@@ -211,12 +234,11 @@ void check_target(const fs::path& to) {
   }
 }
 
-BundleExport from_run(const fs::path& folder, fs::path to,
-                      const std::optional<std::string>& weights) {
+BundleExport from_run(const fs::path& folder, fs::path to, const BundleFormat& format) {
   const RecipeOptions recipe = read_recipe(folder / kRecipe);
   const std::string name = export_name(recipe);
   const fs::path own = folder / (name.empty() ? recipe.name + ".tare" : name);
-  if (to.empty()) to = own;
+  if (to.empty()) to = fs::path(own).replace_extension(extension_of(format));
   std::optional<CheckpointInfo> newest;
   try {
     newest = newest_checkpoint(folder, Autosave::names());
@@ -224,7 +246,7 @@ BundleExport from_run(const fs::path& folder, fs::path to,
     refuse_damaged(folder, recipe, "its newest automatic checkpoint", error);
   }
   if (!newest && !name.empty() && fs::is_regular_file(own)) try {
-      return from_bundle(own, to, weights.value_or("as_is"));
+      return from_bundle(own, to, format);
     } catch (const FormatError& error) {
       refuse_damaged(folder, recipe, "its bundle", error);
     }
@@ -232,19 +254,22 @@ BundleExport from_run(const fs::path& folder, fs::path to,
   if (!newest)
     refuse(folder,
            "holds neither a checkpoint nor the bundle of its run: " + run_again_text(folder));
-  return from_checkpoint(recipe, folder / newest->name, to, weights);
+  return from_checkpoint(recipe, folder / newest->name, to, format);
 }
 
 }  // namespace
 
-BundleExport export_bundle(const fs::path& from, const fs::path& to,
-                           const std::optional<std::string>& weights) {
-  if (weights) check_weight_storage(*weights, kExport);
+BundleExport export_bundle(const fs::path& from, const fs::path& to, const BundleFormat& format) {
+  if (format.format != kTare) {
+    (void)interchange::file_format(format.format);
+  } else if (format.weights) {
+    check_weight_storage(*format.weights, kExport);
+  }
   if (!to.empty()) check_target(to);
   // "run/" and "run/saved/" name what they name without the separator at the end.
   const fs::path path = from.has_filename() ? from : from.parent_path();
   if (fs::is_directory(path)) {
-    if (fs::is_regular_file(path / kRecipe)) return from_run(path, to, weights);
+    if (fs::is_regular_file(path / kRecipe)) return from_run(path, to, format);
     if (!checkpoint::exists(path)) refuse(path, other_folder_text(path));
   }
   if (checkpoint::exists(path)) {
@@ -253,10 +278,10 @@ BundleExport export_bundle(const fs::path& from, const fs::path& to,
       refuse(path,
              "is a checkpoint outside a run's folder: nothing says how to build its model; "
              "load() it into a Learner and export_to() from there");
-    const fs::path beside = run / (path.filename().string() + ".tare");
-    return from_checkpoint(read_recipe(run / kRecipe), path, to.empty() ? beside : to, weights);
+    const fs::path beside = run / (path.filename().string() + extension_of(format));
+    return from_checkpoint(read_recipe(run / kRecipe), path, to.empty() ? beside : to, format);
   }
-  if (!to.empty()) return from_bundle(path, to, weights.value_or("as_is"));
+  if (!to.empty()) return from_bundle(path, to, format);
   (void)open_bundle(path);  // a file that is not a bundle is reported first
   refuse(path, "is a bundle: say with --out where the new one goes");
 }

@@ -8,11 +8,23 @@
 
 namespace tare {
 
+/// Says what export_bundle() writes.
+struct BundleFormat {
+  /// as ExportOptions::weights, where as_is keeps a bundle's fp8 weights but writes those of a
+  /// checkpoint in float32; unset: the recipe's export_weights, for a bundle as_is
+  std::optional<std::string> weights{};
+  /// `tare`: a bundle; else a format of interchange::file_formats(), for which `weights` is one of
+  /// FileFormat::weights
+  std::string format = "tare";
+};
+
 /// Reports what export_bundle() read and wrote.
 struct BundleExport {
   std::filesystem::path from{};    ///< the checkpoint or the bundle that was read
   std::filesystem::path bundle{};  ///< what was written
-  int64_t bytes = 0;               ///< of the bundle
+  int64_t bytes = 0;               ///< of what was written
+  std::filesystem::path second{};  ///< ExportedFile::second
+  double difference = 0;           ///< ExportedFile::difference
   std::string phase{};             ///< whose data the bundle describes; empty: a bundle was read
 };
 
@@ -22,13 +34,12 @@ struct BundleExport {
 /// - a checkpoint in a run's folder; the phase that saved it says which data it was trained on;
 /// - a bundle, which is verified and written anew in the format of this version.
 /// An empty `to` is the run's `export` file, or NAME.tare, in the run's folder; for a checkpoint it
-/// is CHECKPOINT.tare beside it; a bundle needs one. The recipe's data must be there; nothing is
-/// computed. `weights`: as ExportOptions::weights, where as_is keeps a bundle's fp8 weights but
-/// writes those of a checkpoint in float32; unset: the recipe's export_weights, for a bundle as_is.
+/// is CHECKPOINT.tare beside it; a bundle needs one. Another format has its own extension in place
+/// of .tare. The recipe's data must be there; only a graph of another format is computed.
 /// Throws ConfigError for what is not one of these, a bundle without `to`, and a `to` that is a
 /// folder or a name that the run of its folder uses itself; FormatError for what does not verify,
 /// with what else of a run's folder can be exported, or does not fit the recipe's model; IoError.
 BundleExport export_bundle(const std::filesystem::path& from, const std::filesystem::path& to = {},
-                           const std::optional<std::string>& weights = {});
+                           const BundleFormat& format = {});
 
 }  // namespace tare

@@ -1,0 +1,160 @@
+// From a bundle's manifest and tensors to a graph, its verification, and a file.
+#include "tare/interchange/export_file.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/randint.h>
+#include <ATen/ops/randn.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "tare/base/error.h"
+#include "tare/checkpoint/safetensors.h"
+#include "tare/inference/manifest_json.h"
+#include "tare/interchange/gguf.h"
+#include "tare/interchange/onnx.h"
+#include "tare/interchange/pt2.h"
+#include "tare/interchange/replay.h"
+#include "tare/interchange/simplify.h"
+#include "tare/interchange/trace_graph.h"
+#include "tare/model/fp8.h"
+#include "tare/model/registry.h"
+#include "tare/model/stored.h"
+
+namespace tare::interchange {
+namespace {
+
+constexpr const char* kExport = "tare export";
+constexpr const char* kManifestFile = "tare.json";     // of a .pt2
+constexpr const char* kManifestKey = "tare.manifest";  // of metadata; a bundle's is another
+constexpr double kMostDifference = 1e-5;
+constexpr std::array<int64_t, 3> kBatches{1, 2, 5};
+
+Model model_of(const BundleManifest& manifest, const std::vector<NamedTensor>& tensors,
+               const std::filesystem::path& path) {
+  if (manifest.model.name.empty())
+    throw ConfigError(kExport,
+                      "the model is not in the registry, so that nothing says what it computes: "
+                      "add it by models::add(), or export safetensors");
+  Model model = models::make(manifest.model);
+  load_stored(model, tensors, /*strict=*/true, kExport, path);
+  model.train(false);
+  return model;
+}
+
+std::vector<GraphInput> inputs_of(const BundleManifest& manifest) {
+  const std::vector<int64_t> any = any_size(manifest);
+  const auto input = [](const std::string& name, const std::string& dtype,
+                        const std::vector<int64_t>& shape, const std::vector<int64_t>& any_dims) {
+    return GraphInput{.name = name,
+                      .type = bundle_dtype(dtype) == c10::kByte ? c10::kFloat : bundle_dtype(dtype),
+                      .sample_shape = shape,
+                      .length = any_dims.empty() ? -1 : any_dims.front()};
+  };
+  std::vector<GraphInput> all{input(manifest.input_name.empty() ? "input" : manifest.input_name,
+                                    manifest.input, manifest.sample_shape, any)};
+  for (const BundleInput& more : manifest.more_inputs)
+    all.push_back(input(more.name, more.dtype, more.sample_shape, more.any_size));
+  return all;
+}
+
+/// Returns values that the model takes as an input: codes and tokens below two are in any
+/// vocabulary, also those among the numbers of a table, and a length of one is in any text.
+at::Tensor values_for(const Value& value, const AnySizes& sizes, bool of_table) {
+  const std::vector<int64_t> shape = shape_of(value, sizes);
+  if (of_table) return at::randint(2, shape, at::TensorOptions(value.type));
+  if (c10::isFloatingType(value.type)) return at::randn(shape).to(value.type);
+  if (shape.size() < 2 || value.type == c10::kBool)
+    return at::ones(shape, at::TensorOptions(value.type));
+  return at::randint(2, shape, at::TensorOptions(value.type));
+}
+
+/// Returns the largest difference of the graph from the model, over some batches.
+double compare(const Graph& graph, const std::vector<GraphInput>& inputs, const Model& model,
+               bool of_table) {
+  const c10::AutoGradMode without_gradients(false);
+  double largest = 0;
+  for (size_t i = 0; i < kBatches.size(); ++i) {
+    AnySizes sizes{.batch = kBatches[i]};
+    for (const GraphInput& input : inputs)
+      if (input.length >= 0) {
+        const int64_t longest = input.sample_shape.at(static_cast<size_t>(input.length));
+        sizes.length = std::max<int64_t>(1, longest / static_cast<int64_t>(i + 1));
+      }
+    std::vector<at::Tensor> values;
+    NamedTensors named;
+    for (size_t n = 0; n < inputs.size(); ++n) {
+      values.push_back(values_for(graph.values[graph.inputs[n]], sizes, of_table));
+      named.push_back({inputs[n].name, values.back()});
+    }
+    const Outputs expected = model.forward(Batch(std::move(named), {}));
+    const std::vector<at::Tensor> got = replay(graph, values);
+    size_t n = 0;
+    for (const at::Tensor& output : expected)
+      largest = std::max(largest, difference(got.at(n++), output));
+  }
+  return largest;
+}
+
+}  // namespace
+
+const std::vector<FileFormat>& file_formats() {
+  static const std::vector<FileFormat> kAll{
+      {"gguf", ".gguf", "llama.cpp and its relatives", {"fp32", "fp16", "q8_0"}},
+      {"onnx", ".onnx", "ONNX Runtime, TensorRT, OpenVINO", {"fp32"}},
+      {"pt2", ".pt2", "torch.export.load() of PyTorch, from 2.11 on", {"fp32"}},
+      {"safetensors", ".safetensors", "safetensors of Python, Rust and others", {"fp32"}}};
+  return kAll;
+}
+
+const FileFormat& file_format(const std::string& name) {
+  const auto found = std::ranges::find(file_formats(), name, &FileFormat::name);
+  if (found != file_formats().end()) return *found;
+  std::string names = "tare";
+  for (const FileFormat& format : file_formats()) names += ", " + format.name;
+  throw ConfigError(kExport, "--format", "is not known", names, name);
+}
+
+ExportedFile export_file(const std::filesystem::path& path, const std::string& format,
+                         const BundleManifest& manifest, const std::vector<NamedTensor>& tensors,
+                         const std::string& weights) {
+  const FileFormat& chosen = file_format(format);
+  if (!weights.empty() && std::ranges::find(chosen.weights, weights) == chosen.weights.end())
+    throw ConfigError(kExport, "--weights", "is no storage of " + chosen.name,
+                      listed(chosen.weights), weights);
+  const std::vector<NamedTensor> plain = dequantised(tensors, kExport, path);
+  const std::string text = manifest_json(manifest, checkpoint::digest(plain));
+  ExportedFile report;
+  if (chosen.name == "safetensors") {
+    checkpoint::write(path, plain, {{kManifestKey, text}});
+  } else if (chosen.name == "gguf") {
+    const GgufType type = weights == "q8_0"   ? GgufType::q8_0
+                          : weights == "fp16" ? GgufType::f16
+                                              : GgufType::f32;
+    write_gpt_gguf(path, manifest, plain, type, text);
+  } else {
+    Model model = model_of(manifest, plain, path);
+    const std::vector<GraphInput> inputs = inputs_of(manifest);
+    Graph graph = trace_graph(model, inputs);
+    simplify(graph);
+    report.difference = compare(graph, inputs, model, manifest.rows.has_value());
+    report.largest_batch = kBatches.back();
+    if (!(report.difference <= kMostDifference))
+      throw ConfigError(kExport, "the graph of the model differs from the model by " +
+                                     std::to_string(report.difference) +
+                                     " of its largest output: the forward does what its operators "
+                                     "do not show; export safetensors, or report it");
+    if (chosen.name == "pt2")
+      write_pt2(path, graph, {.extra = {{kManifestFile, text}}});
+    else
+      report.second = write_onnx(path, graph, {.metadata = {{kManifestKey, text}}});
+  }
+  report.bytes = static_cast<int64_t>(std::filesystem::file_size(path));
+  if (!report.second.empty())
+    report.bytes += static_cast<int64_t>(std::filesystem::file_size(report.second));
+  return report;
+}
+
+}  // namespace tare::interchange

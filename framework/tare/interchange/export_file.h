@@ -1,0 +1,52 @@
+// Writes the model of a bundle for other programs.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tare/inference/bundle.h"
+
+namespace tare::interchange {
+
+/// Describes a format that export_file() writes.
+struct FileFormat {
+  std::string name{};       ///< as `tare export --format` takes it
+  std::string extension{};  ///< of its files, with the dot
+  std::string readers{};    ///< programs that read it, for people
+  /// How its weights may be stored, the first of them by default; float32 where it is one.
+  std::vector<std::string> weights{};
+};
+
+/// Returns the formats: `gguf`, `onnx`, `pt2` and `safetensors`.
+[[nodiscard]] const std::vector<FileFormat>& file_formats();
+/// Throws ConfigError for a name that is no format, with those that are.
+[[nodiscard]] const FileFormat& file_format(const std::string& name);
+
+/// Reports what export_file() wrote.
+struct ExportedFile {
+  int64_t bytes = 0;  ///< of all files
+  /// The second file, in which the weights lie where one file cannot hold them; empty: there is
+  /// none.
+  std::filesystem::path second{};
+  int64_t largest_batch = 0;  ///< samples of the largest batch that was compared; 0: none was
+  /// The largest difference between the graph and the model, as a share of the largest output or of
+  /// 1; 0 where no graph is written.
+  double difference = 0;
+};
+
+/// Writes a model in a format. `safetensors` has the tensors alone. `pt2` and `onnx` have what the
+/// model computes, from its input to its output before the activation: first the graph is computed
+/// for batches of 1, 2 and 5 samples and compared with the model. `gguf` has the weights of a `gpt`
+/// under the names of llama.cpp. The manifest, with the
+/// preprocessing, the labels and the hashes of the weights, is written as JSON into the file:
+/// `extra/tare.json` of pt2, the metadata `tare.manifest` of the others. `weights` is one of
+/// FileFormat::weights; empty: the first. On any error the old file stays. Throws ConfigError for
+/// an unknown format, a model that is not in the registry, an operator that the format lacks and a
+/// graph that differs by more than 1e-5; FormatError for tensors that do not fit; IoError.
+ExportedFile export_file(const std::filesystem::path& path, const std::string& format,
+                         const BundleManifest& manifest, const std::vector<NamedTensor>& tensors,
+                         const std::string& weights = {});
+
+}  // namespace tare::interchange

@@ -1,0 +1,18 @@
+// The parts of a graph that need code.
+#include "tare/interchange/graph.h"
+
+#include <algorithm>
+
+namespace tare::interchange {
+
+std::string Node::str() const {
+  const std::string name = op.starts_with("aten::") ? op.substr(6) : op;
+  return overload.empty() ? name : name + "." + overload;
+}
+
+const Weight* Graph::weight(size_t value) const {
+  const auto at = std::ranges::find(weights, value, &Weight::value);
+  return at == weights.end() ? nullptr : &*at;
+}
+
+}  // namespace tare::interchange

@@ -1,0 +1,30 @@
+// Writes a graph as an ONNX model, which ONNX Runtime, TensorRT and others read.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+
+#include "tare/interchange/graph.h"
+
+namespace tare::interchange {
+
+/// Says what else the file holds.
+struct OnnxOptions {
+  std::map<std::string, std::string> metadata{};  ///< ModelProto::metadata_props
+  /// Above so many bytes the weights lie in a second file, PATH.data, because a message of Protocol
+  /// Buffers has at most 2 GiB.
+  int64_t most_inside_bytes = int64_t{1'900'000'000};
+};
+
+/// Writes a graph with the operators of ONNX 18; the sizes `batch` and `length` of the inputs may
+/// have any value. Initializers have the names of the model's weights. On any error the old file
+/// stays. Equal graphs give equal bytes. Throws ConfigError, naming operator and layer, for an
+/// operator that has none in ONNX; IoError.
+///
+/// Format: onnx/onnx.proto and docs/Operators.md of ONNX 1.13.
+/// Returns the file of the weights; empty: they are inside.
+std::filesystem::path write_onnx(const std::filesystem::path& path, const Graph& graph,
+                                 const OnnxOptions& options = {});
+
+}  // namespace tare::interchange
