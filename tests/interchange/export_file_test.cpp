@@ -59,16 +59,36 @@ TEST_P(ExportFile, HasTheManifestAndTheBytesOfTheFile) {
   EXPECT_EQ(content_of(folder / "again"), bytes);
 }
 
+TEST_P(ExportFile, ReplacesOnlyAFileOfItsFormat) {
+  const TempDir folder;
+  const Exported net = pictures();
+  const auto write = [&](const std::string& name) {
+    return outcome_of([&] { export_file(folder / name, GetParam(), net.manifest, net.tensors); });
+  };
+  EXPECT_EQ(write("net"), "accepted");
+  EXPECT_EQ(write("net"), "accepted");
+  write_bundle(folder / "net.tare", net.manifest, net.tensors);
+  std::ofstream(folder / "notes") << "\x08 my notes";
+  for (const char* name : {"net.tare", "notes"}) {
+    const std::string before = content_of(folder / name);
+    EXPECT_THAT(write(name), HasSubstr("would be replaced, and is no " + GetParam())) << name;
+    EXPECT_EQ(content_of(folder / name), before);
+  }
+  std::filesystem::create_directory(folder / "folder");
+  EXPECT_THAT(write("folder"), HasSubstr("is no regular file"));
+}
+
 TEST_P(ExportFile, OfWeightsThatDoNotFitLeavesTheOldFile) {
   const TempDir folder;
   Exported net = pictures();
-  std::ofstream(folder / "net") << "old";
+  export_file(folder / "net", GetParam(), net.manifest, net.tensors);
+  const std::string old = content_of(folder / "net");
   net.tensors.front().tensor = torch::rand({3});
   if (GetParam() == "safetensors") return;  // tensors of any shape
   EXPECT_THAT(
       outcome_of([&] { export_file(folder / "net", GetParam(), net.manifest, net.tensors); }),
       HasSubstr(net.tensors.front().name));
-  EXPECT_EQ(content_of(folder / "net"), "old");
+  EXPECT_EQ(content_of(folder / "net"), old);
 }
 
 INSTANTIATE_TEST_SUITE_P(Formats, ExportFile, ::testing::Values("pt2", "onnx", "safetensors"),

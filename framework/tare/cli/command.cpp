@@ -246,7 +246,7 @@ struct OtherCommand {
 
 constexpr const char* kEvaluate =
     "`tare run RECIPE` evaluates the test split at its end, or without one the validation split, "
-    "and `tare predict BUNDLE INPUT` predicts";
+    "and `tare predict BUNDLE INPUT --score` scores other data";
 constexpr const char* kResume = "`tare run RECIPE --resume` continues an unfinished run";
 constexpr const char* kPlot = "`tare report RUN` makes a page with the curves of a run";
 constexpr const char* kNew =
@@ -257,7 +257,7 @@ constexpr OtherCommand kOtherCommands[] = {
     {"check", "`tare validate RECIPE` checks a recipe, and `tare data check PATH` checks data"},
     {"config", "`tare cat RECIPE` prints a recipe, and `tare explain KEY` explains a key"},
     {"continue", kResume},
-    {"convert", "`tare export RUN --out FILE` writes a bundle"},
+    {"convert", "`tare export RUN --format onnx` writes a model for other programs"},
     {"create", kNew},
     {"curves", kPlot},
     {"download", "`tare data fetch NAME` downloads a data set"},
@@ -268,6 +268,7 @@ constexpr OtherCommand kOtherCommands[] = {
     {"init", kNew},
     {"logs", "`tare watch RUN` shows a run while it trains"},
     {"monitor", "`tare watch RUN` shows a run while it trains, and `tare top` the devices"},
+    {"onnx", "`tare export RUN --format onnx` writes an ONNX model"},
     {"plot", kPlot},
     {"resume", kResume},
     {"score", kEvaluate},

@@ -18,12 +18,6 @@
 namespace tare::cli {
 namespace {
 
-FileKind kind_of(const std::string& format) {
-  if (format == "pt2") return FileKind::zip;
-  if (format == "gguf") return FileKind::gguf;
-  return format == "onnx" ? FileKind::onnx : FileKind::bundle;
-}
-
 std::string difference_text(double difference) {
   if (difference == 0) return "equal to the bit";
   std::ostringstream text;
@@ -39,8 +33,8 @@ int export_command(const Arguments& arguments) {
   BundleFormat format;
   if (arguments.has("weights")) format.weights = arguments.get("weights");
   if (arguments.has("format")) format.format = arguments.get("format");
-  if (arguments.has("out"))
-    refuse_to_replace(arguments.get("out"), kind_of(format.format), "--out",
+  if (arguments.has("out") && format.format == "tare")
+    refuse_to_replace(arguments.get("out"), FileKind::bundle, "--out",
                       arguments.positional().front());
   const BundleExport done =
       export_bundle(arguments.positional().front(), arguments.get("out"), format);

@@ -33,12 +33,6 @@ KindOfFile traits_of(FileKind kind) {
       return {"HTML page", 0, "<"};
     case FileKind::bundle:
       return {"bundle", 8, "{"};
-    case FileKind::zip:
-      return {".pt2 file", 0, "P"};
-    case FileKind::gguf:
-      return {"GGUF file", 0, "G"};
-    case FileKind::onnx:
-      return {"ONNX model", 0, "\x08"};
   }
   return {"", 0, ""};
 }

@@ -15,7 +15,7 @@ void continue_without_output();
 void check_output(std::string_view command);
 
 /// Lists the kinds of files that a command replaces without a question.
-enum class FileKind { json, html, bundle, zip, onnx, gguf };
+enum class FileKind { json, html, bundle };
 
 /// Throws ConfigError for a file that is there and is not of the kind that the command writes, or
 /// that the command reads (`input`), so that `option` never destroys what a user needs.

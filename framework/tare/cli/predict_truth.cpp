@@ -63,6 +63,10 @@ Truth Truths::of_class(std::string_view name) const {
 
 Truth Truths::of_file(const fs::path& folder, const fs::path& file) const {
   const fs::path below = file.lexically_relative(folder);
+  if (given_ != kScoreColumn)
+    throw ConfigError(kWhere, "--score=" + printable(given_, 1000) +
+                                  " names a column or a file, and the classes of a folder are its "
+                                  "subfolders: give --score alone");
   if (has_numbers())
     throw ConfigError(
         kWhere,

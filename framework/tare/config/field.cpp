@@ -254,6 +254,16 @@ void read_fields(const Node& node, std::span<const Field> fields) {
   }
 }
 
+namespace {
+
+/// Returns the text of what may have been meant as the items of a list: `8, 8` as it is.
+std::string listed_text(const Node& node) {
+  const bool several = node.kind == Kind::scalar && node.text.find(',') != std::string::npos;
+  return several ? node.text : flow_text(node);
+}
+
+}  // namespace
+
 void read_items(const Node& node, const Type& type, void* (*add)(void* list), void* list) {
   if (node.kind == Kind::scalar && &type == &type_of<std::string>()) {  // one name
     type.read(node, add(list));
@@ -261,7 +271,8 @@ void read_items(const Node& node, const Type& type, void* (*add)(void* list), vo
   }
   if (node.kind != Kind::sequence)
     throw ConfigError(node.source, "", "must be a list",
-                      node.kind == Kind::null ? "" : '[' + flow_text(node) + ']', describe(node));
+                      node.kind == Kind::null ? "[]" : '[' + listed_text(node) + ']',
+                      describe(node));
   for (size_t i = 0; i < node.items.size(); ++i) {
     try {
       type.read(node.items[i], add(list));

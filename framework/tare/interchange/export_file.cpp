@@ -8,9 +8,11 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <utility>
 
 #include "tare/base/error.h"
+#include "tare/base/io.h"
 #include "tare/checkpoint/safetensors.h"
 #include "tare/inference/manifest_json.h"
 #include "tare/interchange/gguf.h"
@@ -32,8 +34,34 @@ constexpr const char* kManifestKey = "tare.manifest";  // of metadata; a bundle'
 constexpr double kMostDifference = 1e-5;
 constexpr std::array<int64_t, 3> kBatches{1, 2, 5};
 
+/// Throws ConfigError for a file that this format would not replace: one that Tare has not written
+/// in it. An empty file is nobody's.
+void refuse_other_file(const std::filesystem::path& path, const FileFormat& format) {
+  if (!std::filesystem::exists(path)) return;
+  if (!std::filesystem::is_regular_file(path))
+    throw ConfigError(
+        kExport, "'" + printable(path.string()) + "' is no regular file: give the name of a file");
+  std::string start(256, '\0');
+  io::File file(path, io::Mode::read);
+  start.resize(file.read(start.data(), start.size()));
+  static const std::map<std::string, std::string> kStarts{
+      {"gguf", "GGUF"},
+      {"onnx", std::string("\x08\x08\x12\x04tare")},
+      {"pt2", "model/data/weights/"},
+      {"safetensors", "tare.manifest"}};
+  if (start.empty() || start.find(kStarts.at(format.name)) != std::string::npos) return;
+  throw ConfigError(kExport, "'" + printable(path.string()) + "' would be replaced, and is no " +
+                                 format.name +
+                                 " file that Tare has written: give another name, "
+                                 "or remove the file");
+}
+
 Model model_of(const BundleManifest& manifest, const std::vector<NamedTensor>& tensors,
                const std::filesystem::path& path) {
+  if (manifest.model.name == "torchscript")
+    throw ConfigError(kExport,
+                      "the operators of a TorchScript program are not followed: export it from its "
+                      "own source in Python, or export safetensors");
   if (manifest.model.name.empty())
     throw ConfigError(kExport,
                       "the model is not in the registry, so that nothing says what it computes: "
@@ -124,6 +152,7 @@ ExportedFile export_file(const std::filesystem::path& path, const std::string& f
   if (!weights.empty() && std::ranges::find(chosen.weights, weights) == chosen.weights.end())
     throw ConfigError(kExport, "--weights", "is no storage of " + chosen.name,
                       listed(chosen.weights), weights);
+  refuse_other_file(path, chosen);
   const std::vector<NamedTensor> plain = dequantised(tensors, kExport, path);
   const std::string text = manifest_json(manifest, checkpoint::digest(plain));
   ExportedFile report;

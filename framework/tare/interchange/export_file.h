@@ -43,8 +43,9 @@ struct ExportedFile {
 /// preprocessing, the labels and the hashes of the weights, is written as JSON into the file:
 /// `extra/tare.json` of pt2, the metadata `tare.manifest` of the others. `weights` is one of
 /// FileFormat::weights; empty: the first. On any error the old file stays. Throws ConfigError for
-/// an unknown format, a model that is not in the registry, an operator that the format lacks and a
-/// graph that differs by more than 1e-5; FormatError for tensors that do not fit; IoError.
+/// an unknown format, a file at `path` that Tare has not written in it, a model that is not in the
+/// registry or is a TorchScript program, an operator that the format lacks and a graph that differs
+/// by more than 1e-5; FormatError for tensors that do not fit; IoError.
 ExportedFile export_file(const std::filesystem::path& path, const std::string& format,
                          const BundleManifest& manifest, const std::vector<NamedTensor>& tensors,
                          const std::string& weights = {});

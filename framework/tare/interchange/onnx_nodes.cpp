@@ -20,9 +20,10 @@ using TensorList = std::vector<std::variant<std::monostate, Ref>>;
 using Names = std::vector<std::string>;
 
 [[noreturn]] void refuse(const Node& node, const std::string& problem) {
-  throw ConfigError("export.onnx", "operator " + node.str() +
-                                       (node.layer.empty() ? "" : " of layer " + node.layer) + ' ' +
-                                       problem);
+  throw ConfigError("export.onnx",
+                    "operator " + node.str() +
+                        (node.layer.empty() ? "" : ", of or behind layer " + node.layer + ',') +
+                        ' ' + problem);
 }
 
 /// Collects the attributes of a node.
@@ -297,6 +298,8 @@ class Translator {
   void mean();
   void sum();
   void stack();
+  void pad();
+  void upsample_bilinear();
   void unbind();
   void largest();
   void power();
@@ -637,6 +640,26 @@ void Translator::stack() {
   add("Concat", parts, {result()}, Attributes().number("axis", axis));
 }
 
+// LibTorch has the last dimension first, with both of its sides.
+void Translator::pad() {
+  const std::vector<int64_t> given = numbers(1);
+  const auto dims = static_cast<size_t>(rank(0));
+  std::vector<int64_t> pads(2 * dims, 0);
+  for (size_t i = 0; 2 * i + 1 < given.size(); ++i) {
+    pads[dims - 1 - i] = given[2 * i];
+    pads[2 * dims - 1 - i] = given[2 * i + 1];
+  }
+  add("Pad", {name(0), integers(pads), scalar(none(2) ? 0 : real(2), type(0))}, {result()});
+}
+
+void Translator::upsample_bilinear() {
+  add("Resize", {name(0), "", "", sizes_tensor(sizes(result_value()))}, {result()},
+      Attributes()
+          .text("mode", "linear")
+          .text("coordinate_transformation_mode",
+                flag(2) ? "align_corners" : "pytorch_half_pixel"));
+}
+
 void Translator::unbind() {
   const int64_t axis = dimension(1, rank(0));
   for (size_t i = 0; i < node_->results.size(); ++i) {
@@ -801,6 +824,9 @@ const std::map<std::string, Translator::Translation>& Translator::translations()
       {"sum.dim_IntList", &T::sum},
       {"stack", &T::stack},
       {"unbind.int", &T::unbind},
+      {"constant_pad_nd", &T::pad},
+      {"upsample_bilinear2d", &T::upsample_bilinear},
+      {"upsample_bilinear2d.vec", &T::upsample_bilinear},
       {"pow.Tensor_Scalar", &T::power},
       {"clamp", &T::clamp},
       {"to.dtype", &T::to_type},
