@@ -28,7 +28,9 @@ std::vector<Metric> metrics_for(const BundleManifest& manifest) {
     return with_columns({"mae", "rmse", "r2"}, targets);
   }
   config::Node options = config::Node::map();
-  if (has_several_labels(manifest)) options.set("threshold", config::to_node(kThreshold));
+  // As in training: F1 of one score is that of class 1.
+  if (has_several_labels(manifest) || has_one_score(manifest))
+    options.set("threshold", config::to_node(kThreshold));
   return {config::Choice{.name = "accuracy", .options = options},
           config::Choice{.name = "f1", .options = options}};
 }
@@ -50,8 +52,11 @@ void Score::add(const Outputs& predictions, const Truth& truth) {
   at::Tensor target;
   if (truth.index >= 0) {
     if (output.dim() != 2) refuse();
-    if (has_one_score(manifest_)) output = at::cat({output.neg().add(1), output}, 1);
     target = at::scalar_tensor(truth.index, at::kLong).view({1});
+    if (has_one_score(manifest_)) {
+      output = output.sub(kThreshold);  // the metrics take logits, whose sign decides
+      target = target.to(at::kFloat).view({1, 1});
+    }
   } else {
     output = output.flatten(1);
     target = at::tensor(truth.numbers, at::kFloat).view({1, -1});
