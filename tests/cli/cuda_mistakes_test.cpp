@@ -558,7 +558,7 @@ TEST_F(CardMistakes, ASweepGoesOnWithoutTheCardThatIsLost) {
             1U)
       << sweep.err;
   EXPECT_THAT(tare({"sweep", "status", "sweep.yaml"}).out,
-              HasSubstr("FAIL  exit 1: [tare] error: the card cuda:0 failed"));
+              HasSubstr("FAIL  exit 1: the card cuda:0 failed"));
 }
 
 TEST_F(CardMistakes, ASweepWithoutACardLeftWaits) {
