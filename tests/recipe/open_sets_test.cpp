@@ -351,9 +351,9 @@ TEST_F(OpenSets, AModelAnOptimizerAndAMetricHaveOptionsOfTheirOwn) {
               HasSubstr("command line: model.options.scale must be > 0, got 0"));
   EXPECT_THAT(refusal("model.options.scael=1"),
               HasSubstr("model.options.scael is not a known key (did you mean \"scale\"?)"));
-  EXPECT_THAT(refusal("model.scale=1"),
-              HasSubstr("model.scale is not a known key (if it is an option that only this choice "
-                        "has, write it as options.scale)"));
+  EXPECT_THAT(refusal("model.zzz=1"),
+              HasSubstr("model.zzz is not a known key (if it is an option that only this choice "
+                        "has, write it as options.zzz)"));
   EXPECT_THAT(refusal("optimizer.options={scael: 1}"),
               HasSubstr("optimizer.options.scael is not a known key (did you mean \"scale\"?)"));
   EXPECT_THAT(refusal("optimizer.weight_decay=0.5"),

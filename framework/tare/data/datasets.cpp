@@ -350,7 +350,7 @@ Named make(const DataOptions& options, Network network) {
   named.splits = splits_of(found, data, options);
   const int64_t unused = unused_of(named.splits, found, data->size());
   constexpr double kRounding = 1e-9;
-  if (unused > 0 && options.folds == 0 &&
+  if (unused > 0 && named.splits.train && options.folds == 0 &&
       options.train + options.valid + options.test < 1 - kRounding)
     log::warning_once(format_count(unused) + " of the " + format_count(data->size()) +
                       " samples are in no split, because the shares train, valid and test add up "
