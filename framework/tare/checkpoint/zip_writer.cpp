@@ -18,6 +18,8 @@ constexpr uint16_t kDate = 0x0021;                   // 1980-01-01
 constexpr uint64_t kAlignment = 64;
 constexpr uint32_t kWide = std::numeric_limits<uint32_t>::max();  // the number is in zip64's field
 
+uint32_t narrow(uint64_t value) { return value < kWide ? static_cast<uint32_t>(value) : kWide; }
+
 /// Collects little-endian numbers.
 class Record {
  public:
@@ -27,6 +29,10 @@ class Record {
   Record& text(std::string_view value) {
     bytes_ += value;
     return *this;
+  }
+  /// Adds what a local header and the directory say of an entry's content.
+  Record& content(uint32_t crc, uint64_t size) {
+    return u16(kUtf8).u16(kStored).u16(0).u16(kDate).u32(crc).u32(narrow(size)).u32(narrow(size));
   }
   [[nodiscard]] const std::string& bytes() const { return bytes_; }
 
@@ -39,8 +45,6 @@ class Record {
   }
   std::string bytes_;
 };
-
-uint32_t narrow(uint64_t value) { return value < kWide ? static_cast<uint32_t>(value) : kWide; }
 
 uint32_t crc_of(std::span<const std::byte> data) {
   uLong crc = crc32(0, nullptr, 0);
@@ -71,13 +75,7 @@ void ZipWriter::add(const std::string& name, std::span<const std::byte> data) {
   write(Record()
             .u32(kLocal)
             .u16(wide ? kVersion64 : kVersion)
-            .u16(kUtf8)
-            .u16(kStored)
-            .u16(0)
-            .u16(kDate)
-            .u32(entry.crc)
-            .u32(narrow(entry.bytes))
-            .u32(narrow(entry.bytes))
+            .content(entry.crc, entry.bytes)
             .u16(static_cast<uint16_t>(name.size()))
             .u16(static_cast<uint16_t>(extra.bytes().size()))
             .text(name)
@@ -102,13 +100,7 @@ void ZipWriter::finish() {
               .u32(kCentral)
               .u16(version)
               .u16(version)
-              .u16(kUtf8)
-              .u16(kStored)
-              .u16(0)
-              .u16(kDate)
-              .u32(entry.crc)
-              .u32(narrow(entry.bytes))
-              .u32(narrow(entry.bytes))
+              .content(entry.crc, entry.bytes)
               .u16(static_cast<uint16_t>(entry.name.size()))
               .u16(static_cast<uint16_t>(extra.bytes().size()))
               .u16(0)

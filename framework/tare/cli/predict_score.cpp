@@ -28,7 +28,7 @@ std::vector<Metric> metrics_for(const BundleManifest& manifest) {
     return with_columns({"mae", "rmse", "r2"}, targets);
   }
   config::Node options = config::Node::map();
-  // As in training: F1 of one score is that of class 1.
+  // The F1 of one score is that of class 1, as in training.
   if (has_several_labels(manifest) || has_one_score(manifest))
     options.set("threshold", config::to_node(kThreshold));
   return {config::Choice{.name = "accuracy", .options = options},

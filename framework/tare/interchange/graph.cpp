@@ -10,6 +10,12 @@ std::string Node::str() const {
   return overload.empty() ? name : name + "." + overload;
 }
 
+std::string take_name(std::set<std::string>& taken, const std::string& wish) {
+  std::string name = wish;
+  for (int i = 1; !taken.insert(name).second; ++i) name = wish + "_" + std::to_string(i);
+  return name;
+}
+
 const Weight* Graph::weight(size_t value) const {
   const auto at = std::ranges::find(weights, value, &Weight::value);
   return at == weights.end() ? nullptr : &*at;

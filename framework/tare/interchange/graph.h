@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <set>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -49,12 +50,14 @@ struct Ref {
   bool operator==(const Ref&) const = default;
 };
 
+/// Names tensors in their order; std::monostate: none is at this place.
+using TensorList = std::vector<std::variant<std::monostate, Ref>>;
+
 /// Is the value of one parameter of an operator; std::monostate: none. A list of tensors may hold
 /// none at a place.
-using Argument =
-    std::variant<std::monostate, Ref, std::vector<std::variant<std::monostate, Ref>>, Size,
-                 std::vector<Size>, double, std::vector<double>, bool, std::vector<bool>,
-                 std::string, c10::ScalarType, c10::Layout, c10::Device, c10::MemoryFormat>;
+using Argument = std::variant<std::monostate, Ref, TensorList, Size, std::vector<Size>, double,
+                              std::vector<double>, bool, std::vector<bool>, std::string,
+                              c10::ScalarType, c10::Layout, c10::Device, c10::MemoryFormat>;
 
 /// Is one call of an operator.
 struct Node {
@@ -116,10 +119,13 @@ struct Graph {
 void each_tensor(const Node& node, const auto& use) {
   for (const Argument& argument : node.arguments) {
     if (const auto* one = std::get_if<Ref>(&argument)) use(one->value);
-    if (const auto* list = std::get_if<std::vector<std::variant<std::monostate, Ref>>>(&argument))
+    if (const auto* list = std::get_if<TensorList>(&argument))
       for (const auto& item : *list)
         if (const auto* ref = std::get_if<Ref>(&item)) use(ref->value);
   }
 }
+
+/// Returns `wish`, or with a number behind it where the name is taken, and takes it.
+[[nodiscard]] std::string take_name(std::set<std::string>& taken, const std::string& wish);
 
 }  // namespace tare::interchange

@@ -16,7 +16,6 @@
 namespace tare::interchange {
 namespace {
 
-using TensorList = std::vector<std::variant<std::monostate, Ref>>;
 using Names = std::vector<std::string>;
 
 [[noreturn]] void refuse(const Node& node, const std::string& problem) {
@@ -137,11 +136,7 @@ class Translator {
 
   // ---- nodes
 
-  std::string fresh(const std::string& wish) {
-    std::string name = wish;
-    for (int i = 1; !taken_.insert(name).second; ++i) name = wish + "_" + std::to_string(i);
-    return name;
-  }
+  std::string fresh(const std::string& wish) { return take_name(taken_, wish); }
   void add(const char* op, const Names& inputs, const Names& outputs,
            const Attributes& attributes = {}) {
     Message node;
@@ -170,7 +165,7 @@ class Translator {
     std::memcpy(raw.data(), values.data(), raw.size());
     return constant({static_cast<int64_t>(values.size())}, c10::ScalarType::Long, raw);
   }
-  /// Returns a number of the dtype of the node's first tensor.
+  /// Returns a number of this dtype as a constant without dimensions.
   std::string scalar(double value, c10::ScalarType type) {
     std::string raw;
     const auto put = [&](auto number) {
@@ -533,11 +528,8 @@ void Translator::expand() {
 }
 
 void Translator::select() {
-  std::string raw(sizeof(int64_t), '\0');
-  const int64_t index = number(2);
-  std::memcpy(raw.data(), &index, sizeof index);
-  add("Gather", {name(0), constant({}, c10::ScalarType::Long, raw)}, {result()},
-      Attributes().number("axis", dimension(1, rank(0))));
+  const std::string index = scalar(static_cast<double>(number(2)), c10::ScalarType::Long);
+  add("Gather", {name(0), index}, {result()}, Attributes().number("axis", dimension(1, rank(0))));
 }
 
 void Translator::narrow() {
@@ -588,13 +580,9 @@ void Translator::attention() {
   if (flag(5)) {  // causal: what lies above the diagonal is out of reach
     const auto row = sizes(value(0))[static_cast<size_t>(dims - 2)],
                column = sizes(value(1))[static_cast<size_t>(dims - 2)];
-    float lowest = std::numeric_limits<float>::lowest();
-    const std::string raw(reinterpret_cast<const char*>(&lowest), sizeof lowest);
-    const std::string number = constant({}, c10::ScalarType::Float, raw);
+    const std::string number = scalar(std::numeric_limits<float>::lowest(), c10::ScalarType::Float);
     const std::string all = add_inner("Expand", {number, sizes_tensor({row, column})});
-    std::string one(sizeof(int64_t), '\0');
-    one[0] = 1;
-    const std::string above = add_inner("Trilu", {all, constant({}, c10::ScalarType::Long, one)},
+    const std::string above = add_inner("Trilu", {all, scalar(1, c10::ScalarType::Long)},
                                         Attributes().number("upper", 1));
     scores = add_inner("Add", {scores, above});
   }
@@ -663,11 +651,8 @@ void Translator::upsample_bilinear() {
 void Translator::unbind() {
   const int64_t axis = dimension(1, rank(0));
   for (size_t i = 0; i < node_->results.size(); ++i) {
-    std::string index(sizeof(int64_t), '\0');
-    const auto number = static_cast<int64_t>(i);
-    std::memcpy(index.data(), &number, sizeof number);
-    add("Gather", {name(0), constant({}, c10::ScalarType::Long, index)}, {result(i)},
-        Attributes().number("axis", axis));
+    const std::string index = scalar(static_cast<double>(i), c10::ScalarType::Long);
+    add("Gather", {name(0), index}, {result(i)}, Attributes().number("axis", axis));
   }
 }
 
@@ -696,8 +681,6 @@ void Translator::lstm() {
   const int64_t layers = number(4);
   const Names weights = list(2);
   const size_t per_direction = has_bias ? 4 : 2, directions = bidirectional ? 2 : 1;
-  const auto hidden = fixed(sizes(value(0)).back());
-  (void)hidden;
   if (weights.size() != static_cast<size_t>(layers) * directions * per_direction)
     refuse(*node_, "has projections, which are not translated");
   std::string x = name(0);

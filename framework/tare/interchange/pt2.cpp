@@ -17,8 +17,6 @@ namespace tare::interchange {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using TensorList = std::vector<std::variant<std::monostate, Ref>>;
-
 constexpr int kMajor = 8, kMinor = 17;      // of the schema
 constexpr const char* kPyTorch = "2.11.0";  // the version of this schema
 constexpr const char* kAnyVersion = "6\n";  // of the zip format
@@ -223,11 +221,7 @@ class Program {
 
  private:
   /// Returns a name that nothing in the graph has.
-  std::string fresh(const std::string& wish) {
-    std::string name = wish;
-    for (int i = 1; !taken_.insert(name).second; ++i) name = wish + "_" + std::to_string(i);
-    return name;
-  }
+  std::string fresh(const std::string& wish) { return take_name(taken_, wish); }
   [[nodiscard]] Json tensor(size_t value) const {
     return {{"as_tensor", {{"name", names_[value]}}}};
   }

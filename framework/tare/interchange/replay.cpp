@@ -17,8 +17,6 @@
 namespace tare::interchange {
 namespace {
 
-using TensorList = std::vector<std::variant<std::monostate, Ref>>;
-
 /// Makes the arguments of a call.
 struct ToIValue {
   const std::vector<at::Tensor>& tensors;  // by value of the graph

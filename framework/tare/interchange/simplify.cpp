@@ -11,8 +11,6 @@
 namespace tare::interchange {
 namespace {
 
-using TensorList = std::vector<std::variant<std::monostate, Ref>>;
-
 /// Replaces values in everything that reads them.
 class Rewriter {
  public:

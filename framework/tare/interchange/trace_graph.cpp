@@ -16,14 +16,13 @@
 #include <utility>
 
 #include "tare/base/error.h"
+#include "tare/base/log.h"
 #include "tare/interchange/record.h"
 #include "tare/trace/not_plannable.h"
 #include "tare/trace/trace.h"
 
 namespace tare::interchange {
 namespace {
-
-using TensorList = std::vector<std::variant<std::monostate, Ref>>;
 
 [[noreturn]] void refuse(const std::string& problem) { throw ConfigError("export", problem); }
 
@@ -443,11 +442,12 @@ int64_t longest_of(Model& model, const std::vector<GraphInput>& inputs) {
   try {
     (void)forward_of(model, inputs, {.batch = 2, .length = 2 * longest});
     return 0;
-  } catch (const c10::Error&) {  // which says that a table of positions is too short, or the like
-    return longest;
-  } catch (const Error&) {
-    return longest;
+  } catch (const c10::Error& error) {  // a table of positions is too short, or the like
+    log::debug(error.what_without_backtrace());
+  } catch (const Error& error) {
+    log::debug(error.what());
   }
+  return longest;
 }
 
 }  // namespace
