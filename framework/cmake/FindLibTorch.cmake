@@ -61,6 +61,7 @@ if(NOT _missing)
 endif()
 
 include(FindPackageHandleStandardArgs)
+list(JOIN _missing " and " _missing)
 find_package_handle_standard_args(LibTorch
   REQUIRED_VARS _include LibTorch_VERSION VERSION_VAR LibTorch_VERSION
   REASON_FAILURE_MESSAGE "missing: ${_missing}. Set -DTARE_LIBTORCH=DIR, or run: bash framework/cmake/setup.sh")

@@ -48,7 +48,7 @@ const std::map<std::string, std::set<std::string>>& libraries() {
       {"callback", {"data", "metric", "optim", "checkpoint", "experiment", "report"}},
       {"train", {"callback", "adapt", "inference"}},
       {"plan", {"train", "trace"}},
-      {"learner", {"runtime", "plan"}},
+      {"learner", {"runtime", "plan", "interchange"}},
       {"recipe", {"runtime", "learner", "cuda", "interchange"}},
       {"search", {"config"}},
       {"launch", {"runtime"}},

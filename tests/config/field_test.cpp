@@ -211,12 +211,14 @@ TEST(Read, RefusesWithPlaceAndPath) {
       {"device: [cpu]\n", "device must be text, got a list"},
       {"out: {}\n", "out must be a path, got a mapping"},
       {"seed: -1\n", "seed must be >= 0, got -1"},
-      {"hidden: 3\n", "hidden must be a list, got 3; allowed: [3]"},
+      {"hidden: 3, 4\n", "hidden must be a list, got 3, 4; allowed: [3, 4]"},
+      {"hidden: x\n", "hidden must be a whole number, got x"},
+      {"hidden: 0\n", "hidden must be >= 1, got 0"},
       {"hidden: [3, 0]\n", "r.yaml:1:13: hidden.1 must be >= 1, got 0"},
       {"hidden: [3, x]\n", "r.yaml:1:13: hidden.1 must be a whole number, got x"},
       {"split: tain\n",
        "r.yaml:1:8: split is not known (did you mean \"train\"?), got tain; allowed: train, valid"},
-      {"last: 3\n", "last must be a mapping, got 3"},
+      {"last: 3\n", "last must be a mapping, got 3; allowed: {key: value} with the keys "},
       {"last: {max_lr: 0}\n", "last.max_lr must be > 0, got 0"},
       {"last: {max_lr: {from: -1, to: 1}}\n", "last.max_lr.from must be > 0, got -1"},
       {"last: {max_lr: {form: 1}}\n", "last.max_lr.form is not a known key"},
@@ -247,12 +249,14 @@ TEST(Read, LeavesAKeyThatIsUnsetAtItsDefault) {
               HasSubstr("bacth is not a known key (did you mean \"batch\"?)"));
 }
 
-TEST(Read, TakesOneNameForAListOfNames) {
+TEST(Read, TakesOneNameOrNumberForAList) {
   const auto names = [](const char* text) {
     return config::read<std::vector<std::string>>(config::parse_text(text, "r.yaml"));
   };
   EXPECT_EQ(names("age"), std::vector<std::string>{"age"});
   EXPECT_EQ(names("[age]"), names("age"));
+  EXPECT_EQ(config::read<std::vector<int64_t>>(config::parse_text("8", "r.yaml")),
+            std::vector<int64_t>{8});
   EXPECT_THAT(config::message_of([&] { (void)names("{a: 1}"); }),
               HasSubstr("must be a list, got a mapping; allowed: [{a: 1}]"));
 }

@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "interchange/exported.h"
 #include "interchange/modules.h"
 #include "support/files.h"
 #include "support/outcome.h"
@@ -20,17 +21,6 @@ using testing::content_of;
 using ::testing::HasSubstr;
 using testing::outcome_of;
 using testing::TempDir;
-
-struct Exported {
-  explicit Exported(const std::string& name, ModelOptions options, BundleManifest described)
-      : model(models::make(name, options)), manifest(std::move(described)) {
-    manifest.model = *model.spec();
-    tensors = stored_state(model);
-  }
-  Model model;
-  BundleManifest manifest;
-  std::vector<NamedTensor> tensors;
-};
 
 Exported pictures() {
   return Exported("resnet9", {.classes = 2, .sample_shape = {1, 28, 28}},
@@ -104,8 +94,10 @@ TEST(ExportFile, TakesTokensAndSeveralInputs) {
   for (const char* format : {"pt2", "onnx"})
     EXPECT_EQ(export_file(folder / format, format, texts.manifest, texts.tensors).difference, 0);
   const auto options = config::parse_text("{categories: [2, 3]}", "test");
+  RowCoding columns;
+  for (const char* name : {"a", "b", "c", "d"}) columns.columns.push_back({.name = name});
   const Exported rows("tabular", {.classes = 2, .sample_shape = {4}, .options = {options}},
-                      {.sample_shape = {4}, .rows = RowCoding{}});
+                      {.sample_shape = {4}, .rows = columns});
   for (const char* format : {"pt2", "onnx"})
     EXPECT_LT(export_file(folder / format, format, rows.manifest, rows.tensors).difference, 1e-6);
   const Exported letters("gpt",

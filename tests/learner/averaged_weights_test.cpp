@@ -170,6 +170,26 @@ TEST(Swa, WarnsWhereTheFitEndsBeforeItBegins) {
   EXPECT_THAT(warned(0.125), ::testing::Not(::testing::HasSubstr("swa")));
 }
 
+TEST(Ema, WarnsWhereMostOfTheAverageIsTheFirstWeights) {
+  const TempDir folder;
+  const auto warned = [&](EmaOptions options) {
+    auto learner = make(folder);
+    ::testing::internal::CaptureStderr();
+    (void)learner->fit(
+        8, {.callbacks = {std::make_shared<Ema>(options), std::make_shared<StopsAfterTwo>()}});
+    return ::testing::internal::GetCapturedStderr();
+  };
+  const auto has = [](const char* share) {
+    return ::testing::HasSubstr("ema: the average has " + std::string(share) +
+                                " % of the weights from before the fit");
+  };
+  EXPECT_THAT(warned({.decay = 0.999}), has("99"));
+  EXPECT_THAT(warned({.decay = 0.9, .every = 100}), has("100"));
+  EXPECT_THAT(warned({.decay = 0.999, .every = 4, .warmup = 4}), has("75"));
+  EXPECT_THAT(warned({.decay = 0.9}), ::testing::IsEmpty());
+  EXPECT_THAT(warned({.decay = 0.999, .warmup = 20}), ::testing::IsEmpty());
+}
+
 TEST(Swa, RefusesAShareOfEpochsThatNobodyKnows) {
   const TempDir folder;
   auto learner = make(folder);

@@ -413,6 +413,7 @@ KeyRows EveryKey::rows() const {
       {"test", {"test=false"}},
       {"export", {"export=a.tare"}},
       {"export_weights", {"export_weights=fp8", {"export=a.tare"}}},
+      {"export_formats", {"export_formats=[safetensors]", {"export=a.tare"}}},
       {"phases.N.name", {"phases.1.name=other"}},
       {"phases.N.data", {"phases.1.data={name: generated_digits, count: 64, size: 12}"}},
       {"phases.N.size", {"phases.1.size=16"}},

@@ -12,6 +12,7 @@
 #include "tare/checkpoint/checkpoint.h"
 #include "tare/data/npy.h"
 #include "tare/inference/bundle.h"
+#include "tare/recipe/read_recipe.h"
 #include "tare/train/interrupt.h"
 
 namespace tare::testing {
@@ -89,6 +90,40 @@ TEST(Export, IsRefusedBeforeTheFirstPhaseWhereNoBundleCanHoldTheData) {
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
   recipe.export_to.reset();
   EXPECT_EQ(outcome(), "accepted");
+}
+
+TEST(ExportFormats, AreFilesBesideTheBundle) {
+  const TempDir folder, again;
+  RecipeOptions recipe = tiny(folder);
+  recipe.export_formats = {"onnx", "pt2", "safetensors"};
+  run_recipe(recipe);
+  for (const std::string name : {"tiny.onnx", "tiny.pt2", "tiny.safetensors"}) {
+    const std::string format = name.substr(5);
+    export_bundle(folder / "tiny/tiny.tare", again / name, {.format = format});
+    EXPECT_EQ(io::read_text(folder / ("tiny/" + name)), io::read_text(again / name)) << name;
+  }
+}
+
+TEST(ExportFormats, ThatCannotHoldTheModelAreRefusedBeforeTheTraining) {
+  const TempDir folder;
+  RecipeOptions recipe = tiny(folder);
+  recipe.export_formats = {"onnx", "gguf"};
+  EXPECT_THAT(
+      outcome_of([&] { run_recipe(recipe); }),
+      AllOf(HasSubstr("export_formats.1 is not possible"), HasSubstr("GGUF is for the model gpt")));
+  EXPECT_FALSE(std::filesystem::exists(folder / "tiny/first"));
+  const auto refusal = [&](const char* yaml) {
+    io::write_atomically(
+        folder / "r.yaml",
+        std::string("data: {name: generated_digits}\nphases: [{lr: 1e-3}]\n") + yaml);
+    return outcome_of([&] { (void)read_recipe(folder / "r.yaml"); });
+  };
+  EXPECT_THAT(refusal("export_formats: [onnx]\n"),
+              HasSubstr("export_formats has no effect, because the recipe exports no bundle"));
+  EXPECT_THAT(refusal("export: a.tare\nexport_formats: [onx]\n"),
+              HasSubstr("export_formats.0 is not known (did you mean \"onnx\"?)"));
+  EXPECT_THAT(refusal("export: a.onnx\nexport_formats: [onnx]\n"),
+              HasSubstr("would be 'a.onnx' in the run's folder, which is the bundle"));
 }
 
 TEST(ExportBundle, OfACheckpointEqualsTheExportAfterItsPhase) {

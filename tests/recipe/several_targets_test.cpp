@@ -141,5 +141,39 @@ TEST_F(SeveralTargets, AreWarnedOfWhereOneTargetDecidesTheLoss) {
   EXPECT_THAT(warnings_of(settings), Not(HasSubstr("deviations of the targets")));
 }
 
+TEST_F(SeveralTargets, OfZeroAndOneAreNumbersForALossOfNumbers) {
+  std::string rows = "x,a,b\n";
+  for (int i = 0; i < 60; ++i)
+    rows += std::to_string(i % 7) + (i % 7 > 3 ? ",1," : ",0,") + (i % 2 == 0 ? "1\n" : "0\n");
+  io::write_atomically(folder_ / "houses.csv", rows);
+  const std::vector<std::string> names{"a", "b"};
+  const auto manifest_of = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> settings{"data.targets=[a, b]", "phases.0.epochs=1"};
+    settings.insert(settings.end(), more.begin(), more.end());
+    return open_bundle(run_recipe(read(settings)).exported->path).manifest();
+  };
+  const BundleManifest numbers = manifest_of({"name=mse", "metrics=mae"});
+  EXPECT_TRUE(numbers.labels.empty());
+  EXPECT_EQ(target_names(numbers), names);
+  const BundleManifest labels =
+      manifest_of({"name=bce", "loss=bce_with_logits", "metrics=[{f1: {threshold: 0.5}}]"});
+  EXPECT_EQ(labels.labels, names);
+  EXPECT_TRUE(target_names(labels).empty());
+}
+
+TEST_F(SeveralTargets, AreRefusedForMetricsOfLabels) {
+  write_table(1);
+  const auto refusal = [&](const std::string& metric) {
+    return config_error_of([&] {
+      (void)run_recipe(read({"data.targets=[price, loss]", "metrics=[mae, " + metric + "]"}));
+    });
+  };
+  EXPECT_THAT(refusal("auroc"),
+              HasSubstr("metrics.1 takes targets from 0 to 1, and the target 'price' of sample 0 "
+                        "(from 0) of the training split is "));
+  EXPECT_THAT(refusal("{f1: {threshold: 0.5}}"), HasSubstr("mae or another metric of numbers"));
+  EXPECT_FALSE(fs::exists(folder_ / "runs/houses"));
+}
+
 }  // namespace
 }  // namespace tare::testing

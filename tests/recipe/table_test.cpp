@@ -343,6 +343,19 @@ TEST_F(TableRecipe, RefusesAPhaseWithoutClassesOfThePhaseBeforeIt) {
   EXPECT_EQ(with(", TWO", ""), "accepted") << "a class that is new in the second phase";
 }
 
+TEST_F(TableRecipe, WarnsOfAClassThatIsNotTrained) {
+  write_kinds(folder_ / "three.csv", {"large", "small", "tiny"});
+  write_kinds(folder_ / "two.csv", {"large", "small"});
+  ::testing::internal::CaptureStderr();
+  (void)run_recipe(read("kind", {"data.columns=[area]", "batch=8", "phases.0.epochs=1",
+                                 "data.file=" + (folder_ / "two.csv").string(),
+                                 "data.valid_files=" + (folder_ / "three.csv").string()}));
+  EXPECT_THAT(
+      ::testing::internal::GetCapturedStderr(),
+      HasSubstr("no sample of the training split is of the class tiny, which the validation "
+                "or the test split has: no model learns what it is"));
+}
+
 TEST_F(TableRecipe, StartsWithANewHeadFromWeightsForMoreClasses) {
   write_kinds(folder_ / "three.csv", {"large", "small", "tiny"});
   write_kinds(folder_ / "two.csv", {"large", "small"});

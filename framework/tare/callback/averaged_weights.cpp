@@ -32,13 +32,10 @@ int64_t first_epoch(const SwaOptions& options, const FitContext& context) {
   return static_cast<int64_t>(std::floor(options.start * static_cast<double>(context.epochs)));
 }
 
-/// Warns where most of the average is the weights from before the fit.
-void warn_of_first_weights(double share) {
-  if (share <= 0.5) return;
-  log::warning_once(
-      "ema: the average has " + config::number_text(std::round(100 * share)) +
-      " % of the weights from before the fit, because the fit is short; choose a lower "
-      "decay, a lower every, or warmup");
+/// Returns the decay of the update after step `step`, counted from 1.
+double decay_of(const EmaOptions& options, int64_t step) {
+  if (step > options.warmup) return options.decay;
+  return options.decay * static_cast<double>(step - 1) / static_cast<double>(options.warmup);
 }
 
 }  // namespace
@@ -205,19 +202,28 @@ Ema::Ema(EmaOptions options) : AveragedWeights(options.restore), options_(option
 
 Action Ema::after_step(FitContext& context) {
   if (context.turn + 1 < context.turns) return Action::proceed;
-  if (context.step % options_.every == 0) {
-    const double progress = options_.warmup > 0 ? static_cast<double>(context.step - 1) /
-                                                      static_cast<double>(options_.warmup)
-                                                : 1;
-    update(context.learner.model(), options_.decay * std::min(1.0, progress));
-  }
-  const int64_t updates = context.step / options_.every;
-  if (context.step == context.steps && (options_.warmup == 0 || updates == 0))
-    warn_of_first_weights(std::pow(options_.decay, updates));
+  if (context.step % options_.every == 0)
+    update(context.learner.model(), decay_of(options_, context.step));
   return Action::proceed;
 }
 
-CallbackPtr Ema::planned() const { return std::make_shared<Ema>(options_); }
+Action Ema::after_fit(FitContext& context) {
+  const bool ended = !context.error && !context.interrupted && !is_planned_;
+  double share = 1;
+  for (int64_t update = 1; update <= updates_ && share > 0.5; ++update)
+    share *= decay_of(options_, update * options_.every);
+  if (ended && share > 0.5)
+    log::warning_once("ema: the average has " + config::number_text(std::round(100 * share)) +
+                      " % of the weights from before the fit, because the fit is short; choose a "
+                      "lower decay, a lower every, or warmup");
+  return AveragedWeights::after_fit(context);
+}
+
+CallbackPtr Ema::planned() const {
+  auto planned = std::make_shared<Ema>(options_);
+  planned->is_planned_ = true;
+  return planned;
+}
 
 Swa::Swa(SwaOptions options) : AveragedWeights(options.restore), options_(options) {
   config::validate(options_, "swa");

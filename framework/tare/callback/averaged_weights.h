@@ -78,6 +78,7 @@ class AveragedWeights : public Callback {
   int64_t updates_ = 0;        ///< see updates()
   int64_t epochs_ = 0;         ///< epochs of the fit that were looked at
   bool loaded_state_ = false;  ///< load_state() was called since the last fit began
+  bool is_planned_ = false;    ///< of a plan, whose fit may be shorter
 
  private:
   struct Average {
@@ -108,6 +109,8 @@ class Ema final : public AveragedWeights {
   explicit Ema(EmaOptions options = {});
   [[nodiscard]] std::string name() const override { return "ema"; }
   Action after_step(FitContext& context) override;
+  /// Warns where most of the average is the weights from before the fit.
+  Action after_fit(FitContext& context) override;
   [[nodiscard]] CallbackPtr planned() const override;
 
  private:
@@ -136,7 +139,6 @@ class Swa final : public AveragedWeights {
   [[nodiscard]] bool is_ready() const override { return updates_ > 0; }
   void look_at(int64_t epoch, const FitContext& context);
   SwaOptions options_;
-  bool is_planned_ = false;  // of a plan, whose fit may be shorter
 };
 
 }  // namespace tare

@@ -260,8 +260,9 @@ enum class Event {
 [[nodiscard]] const char* to_string(Event event);
 
 /// Moves callbacks that log, see CallbackFacts::logs, behind the last one that may add to the row
-/// of an epoch. One that only saves after an epoch adds nothing, so that a log in front of it is in
-/// what it saves. Those that log keep their order, and so do all others.
+/// of an epoch. A callback that only saves after an epoch adds nothing to the row; where such a
+/// callback stands behind one that logs, it moves with the log, so that a checkpoint has the log's
+/// row of its epoch. Callbacks that log keep their order, and so do all others.
 void move_logs_back(std::vector<CallbackPtr>& callbacks);
 
 /// Points to the method of Callback that an event calls.

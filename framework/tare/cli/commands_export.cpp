@@ -33,8 +33,9 @@ int export_command(const Arguments& arguments) {
   BundleFormat format;
   if (arguments.has("weights")) format.weights = arguments.get("weights");
   if (arguments.has("format")) format.format = arguments.get("format");
+  if (arguments.has("out")) check_folder_of(arguments.get("out"), "--out");
   if (arguments.has("out") && format.format == "tare")
-    refuse_to_replace(arguments.get("out"), FileKind::bundle, "--out",
+    check_output_file(arguments.get("out"), FileKind::bundle, "--out",
                       arguments.positional().front());
   const BundleExport done =
       export_bundle(arguments.positional().front(), arguments.get("out"), format);

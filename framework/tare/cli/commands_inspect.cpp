@@ -1,20 +1,38 @@
 // `tare inspect`.
+#include <climits>
 #include <filesystem>
 #include <iostream>
+#include <sstream>
+#include <string>
 
+#include "tare/base/error.h"
 #include "tare/checkpoint/checkpoint.h"
 #include "tare/cli/command.h"
 #include "tare/inference/bundle_folder.h"
 #include "tare/inference/inspect.h"
+#include "tare/interchange/read_file.h"
 
 namespace tare::cli {
 
 int inspect_command(const Arguments& arguments) {
   std::filesystem::path path = arguments.positional().front();
   if (!checkpoint::exists(path)) path = bundle_at(path);
-  const Description found =
-      arguments.has("json") ? inspect_json(path) : inspect(path, width_for(std::cout));
-  std::cout << found.text;
+  const bool json = arguments.has("json"), brief = arguments.has("verify");
+  if (json && brief)
+    throw ConfigError("tare inspect",
+                      "--json and --verify contradict each other; give one of them");
+  const size_t width = brief ? kAnyWidth : width_for(std::cout);
+  Description found;
+  if (interchange::format_of(path).empty()) {
+    found = json ? inspect_json(path) : inspect(path, width);
+  } else {
+    const FileParts parts = interchange::read_parts(path);
+    found = json ? describe_json(path, parts) : describe(path, parts, width);
+  }
+  std::istringstream lines(found.text);
+  const int most = !brief ? INT_MAX : found.is_damaged ? 2 : 1;  // the title, and the problem
+  std::string line;
+  for (int i = 0; i < most && std::getline(lines, line); ++i) std::cout << line << '\n';
   return found.is_damaged ? kBadInput : kSuccess;
 }
 

@@ -49,7 +49,7 @@ int report_command(const Arguments& arguments) {
     throw ConfigError("tare report", "--json and --csv contradict each other; give one of them");
   const fs::path file = arguments.get("out", (folder / "report.html").string());
   const bool with_page = arguments.has("out") || (!json && !csv);
-  if (with_page) refuse_to_replace(file, FileKind::html, "--out");
+  if (with_page) check_output_file(file, FileKind::html, "--out");
   if (json) std::cout << report::run_json(folder, recording) << '\n';
   if (csv) write_tables(folder, arguments.get("csv"), recording);
   if (!with_page) return kSuccess;
@@ -66,7 +66,7 @@ int compare_command(const Arguments& arguments) {
   const bool json = arguments.has("json"), csv = arguments.has("csv");
   if (json && csv)
     throw ConfigError("tare compare", "--json and --csv contradict each other; give one of them");
-  if (!file.empty()) refuse_to_replace(file, FileKind::html, "--out");
+  if (!file.empty()) check_output_file(file, FileKind::html, "--out");
   const auto comparison = report::compare_runs({words.begin(), words.end()}, default_recipe());
   std::cout << (json  ? to_json(comparison) + '\n'
                 : csv ? to_csv(comparison)

@@ -88,7 +88,7 @@ void refuse_contradictions(const Arguments& arguments) {
 void check_json(const Arguments& arguments, const std::filesystem::path& recipe) {
   if (!arguments.has("json")) return;
   io::check_writable(arguments.get("json"));
-  refuse_to_replace(arguments.get("json"), FileKind::json, "--json", recipe);
+  check_output_file(arguments.get("json"), FileKind::json, "--json", recipe);
 }
 
 /// Checks the folder of --record-memory, which is made only at the end of the run.

@@ -49,8 +49,17 @@ bool is_of(const fs::path& file, const KindOfFile& kind) {
 
 }  // namespace
 
-void refuse_to_replace(const fs::path& file, FileKind kind, std::string_view option,
+void check_folder_of(const fs::path& file, std::string_view option) {
+  const fs::path folder = file.parent_path();
+  if (folder.empty() || fs::is_directory(folder)) return;
+  throw ConfigError("tare", std::string(option) + " names a file in '" +
+                                printable(folder.string(), 1000) +
+                                "', which is no folder: make it, or give another name");
+}
+
+void check_output_file(const fs::path& file, FileKind kind, std::string_view option,
                        const fs::path& input) {
+  check_folder_of(file, option);
   if (!fs::is_regular_file(file)) return;
   const KindOfFile traits = traits_of(kind);
   const bool is_input = !input.empty() && fs::exists(input) && fs::equivalent(file, input);

@@ -91,7 +91,8 @@ std::vector<size_t> Truths::columns(const TableText& table) const {
                                             : manifest_.rows->targets;
   else if (has_several_labels(manifest_))
     known = manifest_.labels;
-  if (!known.empty() && is_named)
+  const bool names_the_target = known.size() == 1 && known.front() == given_;
+  if (!known.empty() && is_named && !names_the_target)
     throw ConfigError(kWhere, "--score=" + printable(given_) +
                                   " names a column, and the bundle knows its own, " +
                                   listed(known, kMostNames) + ": give --score alone");

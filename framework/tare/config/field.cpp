@@ -240,7 +240,10 @@ std::string likeliest_key(const std::string& key, const std::vector<std::string>
 
 void read_fields(const Node& node, std::span<const Field> fields) {
   if (node.kind == Kind::null) return;
-  if (node.kind != Kind::map) wrong_type(node, "a mapping");
+  if (node.kind != Kind::map)
+    throw ConfigError(node.source, "", "must be a mapping",
+                      fields.empty() ? "" : "{key: value} with the keys " + listed(names_of(fields)),
+                      describe(node));
   for (const Entry& entry : node.entries) {
     if (const Field* field = find(fields, entry.key)) {
       read_field(*field, entry);
@@ -265,7 +268,9 @@ std::string listed_text(const Node& node) {
 }  // namespace
 
 void read_items(const Node& node, const Type& type, void* (*add)(void* list), void* list) {
-  if (node.kind == Kind::scalar && &type == &type_of<std::string>()) {  // one name
+  const bool is_name = &type == &type_of<std::string>();  // which may have a comma
+  const bool is_one = node.kind == Kind::scalar && node.text.find(',') == std::string::npos;
+  if (is_one || (is_name && node.kind == Kind::scalar)) {
     type.read(node, add(list));
     return;
   }

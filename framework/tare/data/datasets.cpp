@@ -357,7 +357,9 @@ Named make(const DataOptions& options, Network network) {
                       "to less than 1: raise one of them to use all");
   if (found.finish) named.splits = found.finish(named.splits);
   const bool some = options.count > 0 && options.count < found.data->size();
-  named.description = (some ? format_count(options.count) + " of " : "") + found.description +
+  const std::string count = some ? format_count(options.count) : "";
+  named.description = (some && !found.are_splits ? count + " of " : "") + found.description +
+                      (some && found.are_splits ? ", of which " + count + " windows train" : "") +
                       "; " + part("train", named.splits.train) + ", " +
                       part("valid", named.splits.valid) + ", " + part("test", named.splits.test) +
                       (unused > 0 ? ", unused " + format_count(unused) : "");

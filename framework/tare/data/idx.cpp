@@ -14,6 +14,7 @@
 #include "tare/base/io.h"
 #include "tare/data/byte_source.h"
 #include "tare/data/datasets.h"
+#include "tare/data/number_names.h"
 
 namespace tare {
 namespace {
@@ -142,11 +143,7 @@ DatasetPtr idx_dataset(const std::filesystem::path& images, const std::filesyste
                       "one label for each of the " + std::to_string(pixels.size(0)) +
                           " images is needed, got shape " + c10::str(classes.sizes()));
   const at::Tensor target = classes.to(at::kLong);
-  const int64_t* label = target.const_data_ptr<int64_t>();
-  std::vector<std::string> names;
-  for (int64_t c = 0; c <= *std::max_element(label, label + target.numel()); ++c)
-    names.push_back(std::to_string(c));
-  return tensor_dataset(pixels.unsqueeze(1), target, std::move(names));
+  return tensor_dataset(pixels.unsqueeze(1), target, number_names(highest_class(target)));
 }
 
 }  // namespace tare

@@ -12,6 +12,7 @@
 #include "tare/data/float_spread.h"
 #include "tare/data/npy.h"
 #include "tare/data/npy_pictures.h"
+#include "tare/data/number_names.h"
 
 namespace tare::datasets {
 namespace {
@@ -79,6 +80,14 @@ at::Tensor targets_of(const at::Tensor& array, const std::string& path) {
   return array.to(values ? at::kFloat : at::kLong);
 }
 
+/// Returns the numbers of the classes of class labels [samples]; none for other targets.
+std::vector<std::string> names_of(const at::Tensor& target) {
+  constexpr int64_t kMost = 100'000;  // a higher label is hardly a class
+  if (target.is_floating_point() || target.dim() != 1) return {};
+  const int64_t highest = highest_class(target);
+  return highest < kMost ? number_names(highest) : std::vector<std::string>();
+}
+
 Found arrays(const DataOptions& o, bool) {
   if (o.file.empty())
     refuse("file", "is needed by the data set npy", "a .npy file of inputs [samples, ...]", "");
@@ -118,7 +127,7 @@ Found arrays(const DataOptions& o, bool) {
   }
   return {.description = format_count(input.size(0)) + " samples " +
                          c10::str(input.sizes().slice(1)) + " of " + printable(o.file),
-          .data = tensor_dataset(input, target)};
+          .data = tensor_dataset(input, target, names_of(target))};
 }
 
 }  // namespace

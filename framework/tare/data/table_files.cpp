@@ -136,7 +136,7 @@ void warn_of_unknown(const RowCoding& coding, const at::Tensor& samples, const s
   std::vector<std::string> names;
   for (size_t column = 0; column < fields.size(); ++column)
     if (fields[column] > 0) names.push_back(coding.columns[column].name);
-  log::warning_once(printable(file) + ": " + format_count(rows) + " of the " +
+  log::warning_once(printable(file, 1000) + ": " + format_count(rows) + " of the " +
                     format_count(samples.size(0)) + " rows of the " + split +
                     " split have a category that no row of the training split has, in " +
                     listed(names, kMostNames) + ": the model takes each as unknown");
@@ -155,7 +155,10 @@ Splits coded(const SharedRowsPtr& shared, const Splits& raw) {
   const auto part = [&](const DatasetPtr& data, const char* split) -> DatasetPtr {
     if (!data) return nullptr;
     auto rows = std::make_shared<CodedRows>(*shared, coding, rows_of(*data));
-    warn_of_unknown(coding, rows->samples(), o.file, split);
+    std::vector<std::string> files{o.file};
+    if (data == raw.valid && !o.valid_files.empty()) files = o.valid_files;
+    if (data == raw.test && !o.test_files.empty()) files = o.test_files;
+    warn_of_unknown(coding, rows->samples(), listed(files, 3), split);
     return rows;
   };
   return {part(raw.train, "training"), part(raw.valid, "validation"), part(raw.test, "test")};

@@ -20,6 +20,7 @@
 #include "tare/base/bytes.h"
 #include "tare/base/error.h"
 #include "tare/data/datasets.h"
+#include "tare/data/number_names.h"
 #include "tare/data/tensor_dataset.h"
 #include "tare/data/tfrecord.h"
 #include "tare/transform/image.h"
@@ -117,12 +118,9 @@ std::vector<std::string> names_of(const std::vector<Batch>& parts) {
   for (const Batch& part : parts) {
     const at::Tensor& target = part.target();
     if (!target.defined() || target.scalar_type() != at::kLong) continue;
-    const int64_t* labels = target.const_data_ptr<int64_t>();
-    highest = std::max(highest, *std::max_element(labels, labels + target.numel()));
+    highest = std::max(highest, highest_class(target));
   }
-  std::vector<std::string> names;
-  for (int64_t i = 0; i <= highest; ++i) names.push_back(std::to_string(i));
-  return names;
+  return number_names(highest);
 }
 
 /// Reads the samples in the files.

@@ -519,6 +519,10 @@ std::vector<std::string> target_names(const BundleManifest& manifest) {
                                        : std::vector{manifest.rows->target};
 }
 
+BundleManifest manifest_from_json(std::string_view text, const std::filesystem::path& path) {
+  return read_manifest(checkpoint::parse_object(text, "read_file", path, "manifest"), path);
+}
+
 std::string manifest_json(const BundleManifest& manifest, const checkpoint::Digest& digest) {
   json text = to_json(manifest, digest);
   add_later_fields(text, manifest);

@@ -66,36 +66,47 @@ void add_lines(Page& out, std::string_view field, const std::string& text) {
     add_line(out, field, printable(line, kTextLimit));
 }
 
-std::string figures_of(const at::Tensor& tensor) {
-  return checkpoint::describe(tensor.scalar_type(), tensor.sizes()) + "  " +
-         format_bytes(static_cast<int64_t>(tensor.nbytes()));
+std::string figures_of(const TensorPart& tensor) {
+  std::vector<std::string> sizes;
+  for (const int64_t size : tensor.shape) sizes.push_back(std::to_string(size));
+  return tensor.dtype + " [" + listed(sizes) + "]  " + format_bytes(tensor.bytes);
 }
 
-void add_tensors(Page& out, const char* title, const std::vector<NamedTensor>& tensors) {
+/// Adds a line for all tensors, `total`, and one for each.
+void add_tensors(Page& out, const char* title, const std::string& total,
+                 const std::vector<TensorPart>& tensors) {
   constexpr size_t kLeastName = 16;
-  int64_t elements = 0, bytes = 0;
-  size_t width = 0;
-  std::set<const void*> seen;  // tied tensors count once
-  for (const auto& [name, tensor] : tensors) {
-    width = std::max(width, std::min<size_t>(name.size(), 60));
-    if (tensor.numel() > 0 && !seen.insert(tensor.const_data_ptr()).second) continue;
-    elements += tensor.numel();
-    bytes += static_cast<int64_t>(tensor.nbytes());
+  add_line(out, title, total);
+  size_t longest = 0, width = 0;
+  for (const TensorPart& tensor : tensors) {
+    width = std::max(width, std::min<size_t>(tensor.name.size(), 60));
+    longest = std::max(longest, figures_of(tensor).size());
   }
-  add_line(out, title,
-           format_count(static_cast<int64_t>(tensors.size())) + " tensors, " +
-               format_count(elements) + " elements, " + format_bytes(bytes));
-  size_t longest = 0;
-  for (const auto& named : tensors) longest = std::max(longest, figures_of(named.tensor).size());
   const size_t space = out.width - std::min(out.width, 6 + longest);
   const size_t names = out.width == kAnyWidth ? kAnyWidth : std::max(kLeastName, space);
   width = std::min(width, names);
-  for (const auto& [name, tensor] : tensors) {
-    const auto lines = cell_lines(printable(name), names);
+  for (const TensorPart& tensor : tensors) {
+    const auto lines = cell_lines(printable(tensor.name), names);
     out << "    " << lines[0] << std::string(width - std::min(width, lines[0].size()), ' ') << "  "
         << figures_of(tensor) << "\n";
     for (size_t i = 1; i < lines.size(); ++i) out << "    " << lines[i] << "\n";
   }
+}
+
+void add_tensors(Page& out, const char* title, const std::vector<NamedTensor>& tensors) {
+  int64_t elements = 0, bytes = 0;
+  std::set<const void*> seen;  // tied tensors count once
+  std::vector<TensorPart> parts;
+  for (const auto& [name, tensor] : tensors) {
+    parts.push_back(part_of({name, tensor}));
+    if (tensor.numel() > 0 && !seen.insert(tensor.const_data_ptr()).second) continue;
+    elements += tensor.numel();
+    bytes += static_cast<int64_t>(tensor.nbytes());
+  }
+  add_tensors(out, title,
+              format_count(static_cast<int64_t>(tensors.size())) + " tensors, " +
+                  format_count(elements) + " elements, " + format_bytes(bytes),
+              parts);
 }
 
 /// "any x 3": the first size may be any.
@@ -311,6 +322,39 @@ void inspect_readable(Page& out, const std::filesystem::path& path) {
 }
 
 }  // namespace
+
+TensorPart part_of(const NamedTensor& tensor) {
+  const std::string dtype = checkpoint::describe(tensor.tensor.scalar_type(), {});  // "float32 []"
+  return {.name = tensor.name,
+          .dtype = dtype.substr(0, dtype.find(' ')),
+          .shape = tensor.tensor.sizes().vec(),
+          .bytes = static_cast<int64_t>(tensor.tensor.nbytes())};
+}
+
+Description describe(const std::filesystem::path& path, const FileParts& parts, size_t width) {
+  Page out{.width = width, .is_damaged = !parts.problem.empty()};
+  const char* state = out.is_damaged   ? "damaged"
+                      : parts.verified ? "verified"
+                                       : "well-formed (it has no hashes of Tare)";
+  add_title(out, path, parts.kind + " file, " + format_bytes(parts.bytes) + ", " + state);
+  if (out.is_damaged) add_line(out, "problem", parts.problem);
+  int64_t bytes = 0;
+  uint64_t elements = 0;  // a damaged file may name any shape
+  for (const TensorPart& tensor : parts.tensors) {
+    bytes += tensor.bytes;
+    uint64_t count = 1;
+    for (const int64_t size : tensor.shape) count *= static_cast<uint64_t>(size);
+    elements += count;
+  }
+  if (parts.manifest) {
+    add_summary(out, *parts.manifest, static_cast<int64_t>(elements));
+    add_manifest(out, *parts.manifest);
+  }
+  add_tensors(out, "tensors",
+              format_count(std::ssize(parts.tensors)) + " tensors, " + format_bytes(bytes),
+              parts.tensors);
+  return {out.text.str(), out.is_damaged};
+}
 
 Description inspect(const std::filesystem::path& path, size_t width) {
   Page out{.width = width};

@@ -1,10 +1,14 @@
 // inspect(): describes a bundle, checkpoint or file of weights, for `tare inspect`.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "tare/base/terminal.h"
+#include "tare/inference/bundle.h"
 
 namespace tare {
 
@@ -13,6 +17,33 @@ struct Description {
   std::string text{};       ///< lines, or a JSON object, each with a newline at its end
   bool is_damaged = false;  ///< a checksum or a rule of the format is broken
 };
+
+/// Describes a tensor of a file.
+struct TensorPart {
+  std::string name{};
+  std::string dtype{};           ///< "float32"
+  std::vector<int64_t> shape{};  ///< of any sizes >= 0
+  int64_t bytes = 0;             ///< in the file
+};
+
+/// Returns the description of a tensor that may be mapped.
+[[nodiscard]] TensorPart part_of(const NamedTensor& tensor);
+
+/// Holds what a file of another program's format has, see interchange::read_parts().
+struct FileParts {
+  std::string kind{};                        ///< "onnx"
+  int64_t bytes = 0;                         ///< of all its files
+  std::optional<bool> verified{};            ///< unset: there are no hashes to compare with
+  std::string problem{};                     ///< what is wrong; empty: nothing
+  std::optional<BundleManifest> manifest{};  ///< unset: Tare has not written it
+  std::vector<TensorPart> tensors{};         ///< in the order of the file
+};
+
+/// Describes such a file, as inspect() does.
+[[nodiscard]] Description describe(const std::filesystem::path& path, const FileParts& parts,
+                                   size_t width = kAnyWidth);
+/// Describes such a file as one JSON object.
+[[nodiscard]] Description describe_json(const std::filesystem::path& path, const FileParts& parts);
 
 /// Describes a bundle, a checkpoint directory, a plain safetensors file or a state dict of PyTorch
 /// (TorchFile): first a summary (what it is and whether it verified or what is wrong with it,

@@ -15,20 +15,20 @@ namespace {
 
 using nlohmann::json;
 
-std::string dtype_of(const at::Tensor& tensor) {
-  const std::string text = checkpoint::describe(tensor.scalar_type(), {});  // "float32 []"
-  return text.substr(0, text.find(' '));
+json to_json(const std::vector<TensorPart>& tensors) {
+  json list = json::array();
+  for (const TensorPart& tensor : tensors)
+    list.push_back({{"name", tensor.name},
+                    {"dtype", tensor.dtype},
+                    {"shape", tensor.shape},
+                    {"bytes", tensor.bytes}});
+  return list;
 }
 
 json to_json(const std::vector<NamedTensor>& tensors) {
-  json list = json::array();
-  for (const auto& [name, tensor] : tensors) {
-    list.push_back({{"name", name},
-                    {"dtype", dtype_of(tensor)},
-                    {"shape", tensor.sizes().vec()},
-                    {"bytes", tensor.nbytes()}});
-  }
-  return list;
+  std::vector<TensorPart> parts;
+  for (const NamedTensor& tensor : tensors) parts.push_back(part_of(tensor));
+  return to_json(parts);
 }
 
 // Numbers, true and false keep their values; every other scalar is text.
@@ -163,7 +163,20 @@ void add_readable(json& out, const std::filesystem::path& path) {
   out["tensors"] = to_json(file.all());
 }
 
+Description finished(const json& out) {
+  return {out.dump(2, ' ', false, json::error_handler_t::replace) + '\n', out["verified"] == false};
+}
+
 }  // namespace
+
+Description describe_json(const std::filesystem::path& path, const FileParts& parts) {
+  json out{{"path", path.string()}, {"kind", parts.kind}, {"bytes", parts.bytes}};
+  if (parts.manifest) add_manifest(out, *parts.manifest);
+  out["verified"] = parts.verified ? json(*parts.verified) : json();
+  if (!parts.problem.empty()) out["problem"] = parts.problem;
+  out["tensors"] = to_json(parts.tensors);
+  return finished(out);
+}
 
 Description inspect_json(const std::filesystem::path& path) {
   json out{{"path", path.string()}};
@@ -179,7 +192,7 @@ Description inspect_json(const std::filesystem::path& path) {
       add_unreadable(out, path, damaged);
     }
   }
-  return {out.dump(2, ' ', false, json::error_handler_t::replace) + '\n', out["verified"] == false};
+  return finished(out);
 }
 
 }  // namespace tare

@@ -2,7 +2,9 @@
 // Internal.
 #pragma once
 
+#include <filesystem>
 #include <string>
+#include <string_view>
 
 #include "tare/checkpoint/digest.h"
 #include "tare/inference/bundle.h"
@@ -13,5 +15,9 @@ namespace tare {
 /// `digest` has the hashes of the tensors.
 [[nodiscard]] std::string manifest_json(const BundleManifest& manifest,
                                         const checkpoint::Digest& digest);
+
+/// Reads what manifest_json() returns, for a file at `path`. Throws FormatError as open_bundle().
+[[nodiscard]] BundleManifest manifest_from_json(std::string_view text,
+                                                const std::filesystem::path& path);
 
 }  // namespace tare

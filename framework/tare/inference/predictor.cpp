@@ -111,26 +111,49 @@ std::string batch_of(const Pattern& pattern) {
 
 }  // namespace
 
-Predictor::Predictor(Bundle bundle, Model model, const PredictorOptions& options)
-    : bundle_(std::move(bundle)),
-      model_(std::move(model)),
+Predictor::Predictor(const Bundle& bundle, Model model, const PredictorOptions& options)
+    : manifest_(bundle.manifest()),
+      own_(std::make_shared<Model>(std::move(model))),
+      model_(own_),
       device_(runtime::open_device(options.device)),
-      dtype_(bundle_dtype(manifest().input)),
+      dtype_(bundle_dtype(manifest_.input)),
       forward_(options.forward),
-      vocabulary_(vocabulary_of(manifest().model)) {
-  if (!forward_ && !model_.has_forward()) {
+      vocabulary_(vocabulary_of(manifest_.model)) {
+  check_forward(*own_);
+  if (device_.is_cpu() || !bundle.scales().empty()) {
+    use_mapped(*own_, bundle);
+    outside_ = own_->hold_stored(bundle.scales());
+  } else {
+    load_weights(*own_, bundle);
+  }
+  own_->to(device_);
+  own_->train(false);
+  half_ = half_type_of(*own_);
+}
+
+Predictor::Predictor(BundleManifest manifest, std::weak_ptr<Model> model, c10::Device device,
+                     std::function<Outputs(Model&, const Batch&)> forward)
+    : manifest_(std::move(manifest)),
+      model_(std::move(model)),
+      device_(device),
+      dtype_(bundle_dtype(manifest_.input)),
+      forward_(std::move(forward)),
+      vocabulary_(vocabulary_of(manifest_.model)) {
+  const std::shared_ptr<Model> now = the_model("predictor");
+  check_forward(*now);
+  half_ = half_type_of(*now);
+}
+
+std::shared_ptr<Model> Predictor::the_model(const char* call) const {
+  if (auto model = model_.lock()) return model;
+  throw StateError(call, "after the Learner with the model was destroyed",
+                   "export the model first, and predict from the bundle");
+}
+
+void Predictor::check_forward(const Model& model) const {
+  if (!forward_ && !model.has_forward())
     throw StateError("predictor", "with a model without a forward of tensors or of a Batch",
                      "give PredictorOptions::forward, such as the Task's predict");
-  }
-  if (device_.is_cpu() || !bundle_.scales().empty()) {
-    use_mapped(model_, bundle_);
-    outside_ = model_.hold_stored(bundle_.scales());
-  } else {
-    load_weights(model_, bundle_);
-  }
-  model_.to(device_);
-  model_.train(false);
-  half_ = half_type_of(model_);
 }
 
 Predictor::Predictor(const Bundle& bundle, const PredictorOptions& options)
@@ -219,9 +242,12 @@ Batch Predictor::transformed(const Batch& batch) const {
 Outputs Predictor::predict(const Batch& batch) {
   const c10::AutoGradMode no_grad(false);
   const Batch ready = transformed(batch);
+  const std::shared_ptr<Model> model = the_model(kPredict);
+  std::optional<EvaluationScope> evaluation;
+  if (!own_) evaluation.emplace(*model);
   std::optional<OpenWeights> open;
   if (outside_) open.emplace(outside_);
-  Outputs outputs = forward_ ? forward_(model_, ready) : model_.forward(ready);
+  Outputs outputs = forward_ ? forward_(*model, ready) : model->forward(ready);
   for (at::Tensor& output : outputs)
     output = activated(output.to(at::kFloat), manifest().activation).cpu();
   return outputs;
@@ -273,9 +299,10 @@ std::vector<Prediction> Predictor::classes(const at::Tensor& prediction, int64_t
 
 Ledger Predictor::ledger() const {
   Ledger ledger;
+  if (!own_) return ledger;
   const bool mapped = device_.is_cpu();
-  model_.account(ledger, mapped ? Category::mapped : Category::parameters,
-                 mapped ? Category::mapped : Category::buffers);
+  own_->account(ledger, mapped ? Category::mapped : Category::parameters,
+                mapped ? Category::mapped : Category::buffers);
   return ledger;
 }
 

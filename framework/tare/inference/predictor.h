@@ -1,4 +1,4 @@
-// Predictor: predicts from a bundle.
+// Predictor: predicts from a bundle, or with the model of a Learner.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -35,6 +35,9 @@ struct Prediction {
 /// construction allocates their size for a moment. On another device they are copied. After an
 /// exception from a prediction it is unchanged. Not thread-safe.
 ///
+/// A Predictor of a Learner, see Learner::predictor(), has the Learner's weights as they are at the
+/// time of a prediction: it copies none of them, and owns none.
+///
 /// Weights of a bundle that stores them as fp8 stay so, on every device: those of a block are
 /// dequantised to float32 while the block computes, those outside of blocks during the forward.
 class Predictor final : public Accountable {
@@ -48,6 +51,11 @@ class Predictor final : public Accountable {
   Predictor(const std::filesystem::path& path, Model model, const PredictorOptions& options = {});
   /// Builds the model of a bundle that is open already; throws as for a path.
   explicit Predictor(const Bundle& bundle, const PredictorOptions& options = {});
+  /// Makes a predictor with a model that something else owns and may train, on `device`; it is set
+  /// to evaluation mode during a prediction. `manifest` describes the model's inputs and outputs.
+  /// Once the model is gone, predict() throws StateError. Throws as for a path.
+  Predictor(BundleManifest manifest, std::weak_ptr<Model> model, c10::Device device,
+            std::function<Outputs(Model& model, const Batch& batch)> forward = {});
 
   /// Predicts a batch on the host, [batch, ...], which is one of
   /// - images [batch, channels, height, width], uint8 or float32 in [0, 1], of any size that the
@@ -84,7 +92,7 @@ class Predictor final : public Accountable {
   [[nodiscard]] bool has_classes(const at::Tensor& prediction) const;
 
   /// Returns what the bundle says of itself.
-  [[nodiscard]] const BundleManifest& manifest() const { return bundle_.manifest(); }
+  [[nodiscard]] const BundleManifest& manifest() const { return manifest_; }
   /// Returns the shape of one input, without the batch: [channels, height, width], or [...].
   [[nodiscard]] const std::vector<int64_t>& sample_shape() const { return manifest().sample_shape; }
   /// Returns which samples the model takes: pictures, features or tokens.
@@ -93,21 +101,24 @@ class Predictor final : public Accountable {
 
   // ---- Accountable
   [[nodiscard]] std::string account_name() const override { return "predictor"; }  ///< "predictor"
-  /// Returns the weights, by name.
+  /// Returns the weights, by name; nothing for weights that something else owns.
   [[nodiscard]] Ledger ledger() const override;
   /// Frees nothing: a Predictor keeps nothing but its weights.
   PurgeReport purge_account(const PurgeOptions& options) override;
 
  private:
-  Predictor(Bundle bundle, Model model, const PredictorOptions& options);
+  Predictor(const Bundle& bundle, Model model, const PredictorOptions& options);
+  void check_forward(const Model& model) const;
+  [[nodiscard]] std::shared_ptr<Model> the_model(const char* call) const;
   [[nodiscard]] at::Tensor transformed(const at::Tensor& inputs) const;
   [[nodiscard]] at::Tensor transformed(const at::Tensor& inputs, const BundleInput& as) const;
   [[nodiscard]] Batch transformed(const Batch& batch) const;
   void check_shape(const at::Tensor& input) const;
   void check_tokens(const at::Tensor& tokens) const;
 
-  Bundle bundle_;
-  Model model_;
+  BundleManifest manifest_;
+  std::shared_ptr<Model> own_;  // null: something else owns it
+  std::weak_ptr<Model> model_;
   c10::Device device_;
   c10::ScalarType dtype_;
   std::function<Outputs(Model&, const Batch&)> forward_;

@@ -9,15 +9,19 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "tare/base/error.h"
 #include "tare/base/io.h"
+#include "tare/checkpoint/manifest.h"
 #include "tare/checkpoint/safetensors.h"
 #include "tare/inference/manifest_json.h"
+#include "tare/interchange/found_file.h"
 #include "tare/interchange/gguf.h"
 #include "tare/interchange/onnx.h"
 #include "tare/interchange/pt2.h"
+#include "tare/interchange/read_file.h"
 #include "tare/interchange/replay.h"
 #include "tare/interchange/simplify.h"
 #include "tare/interchange/trace_graph.h"
@@ -29,8 +33,6 @@ namespace tare::interchange {
 namespace {
 
 constexpr const char* kExport = "tare export";
-constexpr const char* kManifestFile = "tare.json";     // of a .pt2
-constexpr const char* kManifestKey = "tare.manifest";  // of metadata; a bundle's is another
 constexpr double kMostDifference = 1e-5;
 constexpr std::array<int64_t, 3> kBatches{1, 2, 5};
 
@@ -56,8 +58,8 @@ void refuse_other_file(const std::filesystem::path& path, const FileFormat& form
                                  "or remove the file");
 }
 
-Model model_of(const BundleManifest& manifest, const std::vector<NamedTensor>& tensors,
-               const std::filesystem::path& path) {
+/// Makes the model of the registry, with weights of any values.
+Model model_of(const BundleManifest& manifest) {
   if (manifest.model.name == "torchscript")
     throw ConfigError(kExport,
                       "the operators of a TorchScript program are not followed: export it from its "
@@ -65,11 +67,9 @@ Model model_of(const BundleManifest& manifest, const std::vector<NamedTensor>& t
   if (manifest.model.name.empty())
     throw ConfigError(kExport,
                       "the model is not in the registry, so that nothing says what it computes: "
-                      "add it by models::add(), or export safetensors");
-  Model model = models::make(manifest.model);
-  load_stored(model, tensors, /*strict=*/true, kExport, path);
-  model.train(false);
-  return model;
+                      "add it by models::add(), call export_to() of its Learner with this format, "
+                      "or export safetensors");
+  return models::make(manifest.model);
 }
 
 std::vector<GraphInput> inputs_of(const BundleManifest& manifest) {
@@ -86,6 +86,12 @@ std::vector<GraphInput> inputs_of(const BundleManifest& manifest) {
   for (const BundleInput& more : manifest.more_inputs)
     all.push_back(input(more.name, more.dtype, more.sample_shape, more.any_size));
   return all;
+}
+
+Graph graph_of(Model& model, const std::vector<GraphInput>& inputs) {
+  Graph graph = trace_graph(model, inputs);
+  simplify(graph);
+  return graph;
 }
 
 /// Returns values that the model takes as an input: codes and tokens below two are in any
@@ -126,6 +132,26 @@ double compare(const Graph& graph, const std::vector<GraphInput>& inputs, const 
   return largest;
 }
 
+/// Reads the file back. Throws FormatError and removes it where it is not as it was written.
+void verify_written(const std::filesystem::path& path, const std::filesystem::path& second) {
+  try {
+    verify_file(path);
+  } catch (const FormatError&) {
+    io::remove_all(path);
+    if (!second.empty()) io::remove_all(second);
+    throw;
+  }
+}
+
+/// Returns the format, which has the storage of weights; empty: its first.
+const FileFormat& chosen_format(const std::string& format, const std::string& weights) {
+  const FileFormat& chosen = file_format(format);
+  if (!weights.empty() && std::ranges::find(chosen.weights, weights) == chosen.weights.end())
+    throw ConfigError(kExport, "--weights", "is no storage of " + chosen.name,
+                      listed(chosen.weights), weights);
+  return chosen;
+}
+
 }  // namespace
 
 const std::vector<FileFormat>& file_formats() {
@@ -137,37 +163,56 @@ const std::vector<FileFormat>& file_formats() {
   return kAll;
 }
 
+std::vector<std::string> format_names() {
+  std::vector<std::string> names;
+  for (const FileFormat& format : file_formats()) names.push_back(format.name);
+  return names;
+}
+
 const FileFormat& file_format(const std::string& name) {
   const auto found = std::ranges::find(file_formats(), name, &FileFormat::name);
   if (found != file_formats().end()) return *found;
-  std::string names = "tare";
-  for (const FileFormat& format : file_formats()) names += ", " + format.name;
-  throw ConfigError(kExport, "--format", "is not known", names, name);
+  throw ConfigError(kExport, "--format", "is not known", "tare, " + listed(format_names()), name);
+}
+
+void check_file(const std::string& format, const BundleManifest& manifest,
+                const std::string& weights, Model* module) {
+  const FileFormat& chosen = chosen_format(format, weights);
+  if (chosen.name == "safetensors") return;
+  if (chosen.name == "gguf") return check_gpt(manifest);
+  std::optional<Model> made;
+  if (!module || !manifest.model.name.empty()) made = model_of(manifest);
+  const Graph graph = graph_of(made ? *made : *module, inputs_of(manifest));
+  chosen.name == "pt2" ? check_pt2(graph) : check_onnx(graph);
 }
 
 ExportedFile export_file(const std::filesystem::path& path, const std::string& format,
                          const BundleManifest& manifest, const std::vector<NamedTensor>& tensors,
-                         const std::string& weights) {
-  const FileFormat& chosen = file_format(format);
-  if (!weights.empty() && std::ranges::find(chosen.weights, weights) == chosen.weights.end())
-    throw ConfigError(kExport, "--weights", "is no storage of " + chosen.name,
-                      listed(chosen.weights), weights);
+                         const std::string& weights, Model* module) {
+  const FileFormat& chosen = chosen_format(format, weights);
   refuse_other_file(path, chosen);
   const std::vector<NamedTensor> plain = dequantised(tensors, kExport, path);
-  const std::string text = manifest_json(manifest, checkpoint::digest(plain));
+  const checkpoint::Digest digest = checkpoint::digest(plain);
+  const std::string text = manifest_json(manifest, digest);
   ExportedFile report;
   if (chosen.name == "safetensors") {
-    checkpoint::write(path, plain, {{kManifestKey, text}});
+    const checkpoint::Digest seal{.layout = checkpoint::hash(text), .tensors = digest.tensors};
+    checkpoint::write(path, plain, {{kManifestKey, text}, {kSealKey, seal_text(seal)}});
   } else if (chosen.name == "gguf") {
     const GgufType type = weights == "q8_0"   ? GgufType::q8_0
                           : weights == "fp16" ? GgufType::f16
                                               : GgufType::f32;
     write_gpt_gguf(path, manifest, plain, type, text);
   } else {
-    Model model = model_of(manifest, plain, path);
+    std::optional<Model> made;
+    if (!module || !manifest.model.name.empty()) {
+      made = model_of(manifest);
+      load_stored(*made, plain, /*strict=*/true, kExport, path);
+    }
+    Model& model = made ? *made : *module;
+    const EvaluationScope evaluation(model);
     const std::vector<GraphInput> inputs = inputs_of(manifest);
-    Graph graph = trace_graph(model, inputs);
-    simplify(graph);
+    const Graph graph = graph_of(model, inputs);
     report.difference = compare(graph, inputs, model, manifest.rows.has_value());
     report.largest_batch = kBatches.back();
     if (!(report.difference <= kMostDifference))
@@ -180,6 +225,7 @@ ExportedFile export_file(const std::filesystem::path& path, const std::string& f
     else
       report.second = write_onnx(path, graph, {.metadata = {{kManifestKey, text}}});
   }
+  verify_written(path, report.second);
   report.bytes = static_cast<int64_t>(std::filesystem::file_size(path));
   if (!report.second.empty())
     report.bytes += static_cast<int64_t>(std::filesystem::file_size(report.second));

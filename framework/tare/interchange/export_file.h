@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tare/inference/bundle.h"
+#include "tare/model/model.h"
 
 namespace tare::interchange {
 
@@ -21,6 +22,8 @@ struct FileFormat {
 
 /// Returns the formats: `gguf`, `onnx`, `pt2` and `safetensors`.
 [[nodiscard]] const std::vector<FileFormat>& file_formats();
+/// Returns the names of the formats.
+[[nodiscard]] std::vector<std::string> format_names();
 /// Throws ConfigError for a name that is no format, with those that are.
 [[nodiscard]] const FileFormat& file_format(const std::string& name);
 
@@ -42,12 +45,20 @@ struct ExportedFile {
 /// under the names of llama.cpp. The manifest, with the
 /// preprocessing, the labels and the hashes of the weights, is written as JSON into the file:
 /// `extra/tare.json` of pt2, the metadata `tare.manifest` of the others. `weights` is one of
-/// FileFormat::weights; empty: the first. On any error the old file stays. Throws ConfigError for
-/// an unknown format, a file at `path` that Tare has not written in it, a model that is not in the
-/// registry or is a TorchScript program, an operator that the format lacks and a graph that differs
-/// by more than 1e-5; FormatError for tensors that do not fit; IoError.
+/// FileFormat::weights; empty: the first. `module` is the model itself, on the host, which a graph
+/// of a model that is not in the registry is made from; it is as before at the end. On any error
+/// the old file stays. Throws ConfigError for an unknown format, a file at `path` that Tare has not
+/// written in it, a model that is not in the registry without `module`, a TorchScript program, an
+/// operator that the format lacks and a graph that differs by more than 1e-5; FormatError for
+/// tensors that do not fit; IoError.
 ExportedFile export_file(const std::filesystem::path& path, const std::string& format,
                          const BundleManifest& manifest, const std::vector<NamedTensor>& tensors,
-                         const std::string& weights = {});
+                         const std::string& weights = {}, Model* module = nullptr);
+
+/// Throws what export_file() would throw for a format, a model and a storage of the weights,
+/// whatever values the weights have: an unknown format, a model that the format cannot hold. A
+/// model of the registry is made anew, without its values, on the host. Writes nothing.
+void check_file(const std::string& format, const BundleManifest& manifest,
+                const std::string& weights = {}, Model* module = nullptr);
 
 }  // namespace tare::interchange

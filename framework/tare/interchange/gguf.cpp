@@ -10,16 +10,18 @@
 
 #include "tare/base/error.h"
 #include "tare/base/io.h"
+#include "tare/checkpoint/manifest.h"
 #include "tare/config/field.h"
 #include "tare/config/node.h"
+#include "tare/interchange/found_file.h"
+#include "tare/interchange/gguf_values.h"
 #include "tare/model/registry.h"
 
 namespace tare::interchange {
 namespace {
 
-constexpr uint32_t kVersion = 3;
-constexpr uint64_t kAlignment = 32;
-constexpr int64_t kBlock = 32;  // numbers of a q8_0 block
+using gguf::kAlignment;
+using gguf::kBlock;
 
 [[noreturn]] void refuse(const std::string& problem) { throw ConfigError("export.gguf", problem); }
 
@@ -35,6 +37,7 @@ class Bytes {
     number(static_cast<uint64_t>(value.size()));
     bytes_ += value;
   }
+  void append(const Bytes& other) { bytes_ += other.bytes_; }
   void pad() { bytes_.resize((bytes_.size() + kAlignment - 1) / kAlignment * kAlignment, '\0'); }
   [[nodiscard]] const std::string& str() const { return bytes_; }
 
@@ -43,31 +46,30 @@ class Bytes {
 };
 
 void write_value(Bytes& bytes, const GgufValue& value) {
-  constexpr uint32_t kUint32 = 4, kInt32 = 5, kFloat32 = 6, kString = 8, kArray = 9;
   struct Write {
     Bytes& bytes;
     void operator()(uint32_t number) const {
-      bytes.number(kUint32);
+      bytes.number(gguf::kUint32);
       bytes.number(number);
     }
     void operator()(float number) const {
-      bytes.number(kFloat32);
+      bytes.number(gguf::kFloat32);
       bytes.number(number);
     }
     void operator()(const std::string& text) const {
-      bytes.number(kString);
+      bytes.number(gguf::kString);
       bytes.text(text);
     }
     void operator()(const std::vector<int32_t>& list) const {
-      begin(kInt32, list.size());
+      begin(gguf::kInt32, list.size());
       for (const int32_t number : list) bytes.number(number);
     }
     void operator()(const std::vector<std::string>& list) const {
-      begin(kString, list.size());
+      begin(gguf::kString, list.size());
       for (const std::string& text : list) bytes.text(text);
     }
     void begin(uint32_t type, size_t count) const {
-      bytes.number(kArray);
+      bytes.number(gguf::kArray);
       bytes.number(type);
       bytes.number(static_cast<uint64_t>(count));
     }
@@ -154,26 +156,32 @@ std::optional<std::string> name_in_llama(const std::string& name) {
 void write_gguf(const std::filesystem::path& path,
                 const std::vector<std::pair<std::string, GgufValue>>& metadata,
                 const std::vector<GgufTensor>& tensors) {
-  Bytes head;
-  head.number(uint32_t{0x46554747});  // "GGUF"
-  head.number(kVersion);
+  Bytes head, infos;
+  head.number(gguf::kMagic);
+  head.number(gguf::kVersion);
   head.number(static_cast<uint64_t>(tensors.size()));
-  head.number(static_cast<uint64_t>(metadata.size()));
+  head.number(static_cast<uint64_t>(metadata.size() + 1));
   for (const auto& [key, value] : metadata) {
     head.text(key);
     write_value(head, value);
   }
+  checkpoint::Digest seal;
   uint64_t offset = 0;
   for (const GgufTensor& one : tensors) {
     check(one);
-    head.text(one.name);
-    head.number(static_cast<uint32_t>(one.tensor.dim()));
+    infos.text(one.name);
+    infos.number(static_cast<uint32_t>(one.tensor.dim()));
     for (int64_t d = one.tensor.dim(); d-- > 0;)
-      head.number(static_cast<uint64_t>(one.tensor.size(d)));
-    head.number(number_of(one.type));
-    head.number(offset);
+      infos.number(static_cast<uint64_t>(one.tensor.size(d)));
+    infos.number(number_of(one.type));
+    infos.number(offset);
     offset += (bytes_of(one) + kAlignment - 1) / kAlignment * kAlignment;
+    seal.tensors[one.name] = checkpoint::hash(data_of(one));
   }
+  seal.layout = checkpoint::hash(head.str() + infos.str());
+  head.text(kSealKey);
+  write_value(head, seal_text(seal));
+  head.append(infos);
   head.pad();
   io::write_atomically(path, [&](io::File& file) {
     file.write(head.str());
@@ -185,11 +193,15 @@ void write_gguf(const std::filesystem::path& path,
   });
 }
 
+void check_gpt(const BundleManifest& manifest) {
+  if (manifest.model.name != "gpt")
+    refuse("the model is " + manifest.model.name + ": GGUF is for the model gpt");
+}
+
 void write_gpt_gguf(const std::filesystem::path& path, const BundleManifest& manifest,
                     const std::vector<NamedTensor>& tensors, GgufType type,
                     const std::string& manifest_text) {
-  if (manifest.model.name != "gpt")
-    refuse("the model is " + manifest.model.name + ": GGUF is for the model gpt");
+  check_gpt(manifest);
   std::map<std::string, at::Tensor> by_name;
   std::vector<GgufTensor> written;
   for (const auto& [name, tensor] : tensors) {

@@ -41,6 +41,8 @@ void write_gguf(const std::filesystem::path& path,
                 const std::vector<std::pair<std::string, GgufValue>>& metadata,
                 const std::vector<GgufTensor>& tensors);
 
+/// Throws ConfigError for another model than `gpt`.
+void check_gpt(const BundleManifest& manifest);
 /// Writes the model `gpt` of a bundle under the names of llama.cpp's architecture gpt2. Throws
 /// ConfigError for another model, and as write_gguf().
 void write_gpt_gguf(const std::filesystem::path& path, const BundleManifest& manifest,

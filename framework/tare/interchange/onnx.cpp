@@ -4,21 +4,13 @@
 #include <variant>
 
 #include "tare/base/io.h"
+#include "tare/checkpoint/manifest.h"
+#include "tare/interchange/found_file.h"
+#include "tare/interchange/onnx_fields.h"
 #include "tare/interchange/onnx_nodes.h"
 
 namespace tare::interchange {
 namespace {
-
-// Fields of ModelProto, GraphProto, TensorProto, ValueInfoProto and TypeProto.
-namespace model {
-constexpr uint32_t kIrVersion = 1, kProducer = 2, kGraph = 7, kOpset = 8, kMetadata = 14;
-}
-namespace graph_field {
-constexpr uint32_t kNode = 1, kName = 2, kInitializer = 5, kInput = 11, kOutput = 12;
-}
-namespace tensor_field {
-constexpr uint32_t kDims = 1, kType = 2, kName = 8, kRaw = 9, kExternal = 13, kLocation = 14;
-}
 
 constexpr int64_t kDataAlignment = 4096;  // so that tensors of a second file can be mapped
 
@@ -37,6 +29,13 @@ class Pieces {
     pieces_.emplace_back(tensor);
   }
   [[nodiscard]] uint64_t size() const { return size_; }
+  /// Returns the pieces that are no tensors, one behind the other.
+  [[nodiscard]] std::string without_tensors() const {
+    std::string all;
+    for (const Piece& piece : pieces_)
+      if (const auto* bytes = std::get_if<std::string>(&piece)) all += *bytes;
+    return all;
+  }
   void write(io::File& file) const {
     for (const Piece& piece : pieces_) {
       if (const auto* bytes = std::get_if<std::string>(&piece)) {
@@ -96,6 +95,8 @@ Message external(const Weight& weight, const std::string& file, int64_t offset) 
 
 }  // namespace
 
+void check_onnx(const Graph& graph) { (void)onnx_nodes(graph); }
+
 std::filesystem::path write_onnx(const std::filesystem::path& path, const Graph& graph,
                                  const OnnxOptions& options) {
   const OnnxNodes made = onnx_nodes(graph);
@@ -109,6 +110,7 @@ std::filesystem::path write_onnx(const std::filesystem::path& path, const Graph&
   for (const size_t output : graph.outputs) used[output] = true;
 
   Pieces body, weights;
+  checkpoint::Digest seal;
   for (const std::string& node : made.nodes)
     body.add(Message().text(graph_field::kNode, node).bytes());
   body.add(Message().text(graph_field::kName, "model").bytes());
@@ -116,6 +118,7 @@ std::filesystem::path write_onnx(const std::filesystem::path& path, const Graph&
     body.add(Message().text(graph_field::kInitializer, constant).bytes());
   for (const Weight& weight : graph.weights) {
     if (!used[weight.value]) continue;
+    seal.tensors[weight.name] = hash_of(weight.tensor);
     if (!inside) {
       const auto at = static_cast<int64_t>(weights.size());
       const int64_t gap = (kDataAlignment - at % kDataAlignment) % kDataAlignment;
@@ -145,15 +148,22 @@ std::filesystem::path write_onnx(const std::filesystem::path& path, const Graph&
             .message(graph_field::kOutput, value_info(graph.values[output], made.names[output]))
             .bytes());
   Message head;
-  head.number(model::kIrVersion, kOnnxIr).text(model::kProducer, "tare");
-  head.message(model::kOpset, Message().text(1, "").number(2, kOnnxOpset));
+  head.number(model_field::kIrVersion, kOnnxIr).text(model_field::kProducer, "tare");
+  head.message(model_field::kOpset, Message().text(1, "").number(2, kOnnxOpset));
   for (const auto& [key, value] : options.metadata)
-    head.message(model::kMetadata, entry(key, value));
-  head.begin(model::kGraph, body.size());
+    head.message(model_field::kMetadata, entry(key, value));
+  const Message graph_head = Message().begin(model_field::kGraph, body.size());
+  seal.layout = std::string(16, '0');  // as long as a hash
+  const size_t seal_bytes = entry(kSealKey, seal_text(seal)).bytes().size();
+  seal.layout =
+      checkpoint::hash(head.bytes() + Message().begin(model_field::kMetadata, seal_bytes).bytes() +
+                       graph_head.bytes() + body.without_tensors());
+  head.message(model_field::kMetadata, entry(kSealKey, seal_text(seal)));
   // The data first: a model without its data would be worse than data without a model.
   if (!inside) io::write_atomically(data, [&](io::File& file) { weights.write(file); });
   io::write_atomically(path, [&](io::File& file) {
     file.write(head.bytes());
+    file.write(graph_head.bytes());
     body.write(file);
   });
   return inside ? std::filesystem::path() : data;

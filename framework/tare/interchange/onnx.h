@@ -26,5 +26,7 @@ struct OnnxOptions {
 /// Returns the file of the weights; empty: they are inside.
 std::filesystem::path write_onnx(const std::filesystem::path& path, const Graph& graph,
                                  const OnnxOptions& options = {});
+/// Throws ConfigError for an operator that has none in ONNX, as write_onnx().
+void check_onnx(const Graph& graph);
 
 }  // namespace tare::interchange

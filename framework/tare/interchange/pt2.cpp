@@ -4,6 +4,7 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
@@ -11,7 +12,9 @@
 
 #include "tare/base/error.h"
 #include "tare/base/io.h"
+#include "tare/checkpoint/manifest.h"
 #include "tare/checkpoint/zip_writer.h"
+#include "tare/interchange/found_file.h"
 
 namespace tare::interchange {
 namespace {
@@ -441,29 +444,41 @@ Json payload_of(const Weight& weight, size_t number) {
 
 }  // namespace
 
+void check_pt2(const Graph& graph) { (void)Program(graph).json(); }
+
 void write_pt2(const std::filesystem::path& path, const Graph& graph, const Pt2Options& options) {
   const std::string program = Program(graph).json().dump();
   Json weights = Json::object();
   for (size_t i = 0; i < graph.weights.size(); ++i)
     weights[graph.weights[i].name] = payload_of(graph.weights[i], i);
+  const std::string root = "model/";
+  const std::string config = "data/weights/model_weights_config.json";
+  std::map<std::string, std::string> texts{
+      {config, Json{{"config", std::move(weights)}}.dump()},
+      {"data/constants/model_constants_config.json", R"({"config": {}})"},
+      {"data/sample_inputs/model.pt", ""},
+      {"models/model.json", program},
+      {"archive_format", "pt2"},
+      {"archive_version", "0"},
+      {"byteorder", "little"},
+      {".data/version", kAnyVersion}};
+  for (const auto& [name, text] : options.extra) texts["extra/" + name] = text;
+  checkpoint::Digest seal;
+  std::string rest;
+  for (const auto& [name, text] : texts) rest += root + name + '\n' + text;
+  seal.layout = checkpoint::hash(rest);
+  for (const Weight& weight : graph.weights) seal.tensors[weight.name] = hash_of(weight.tensor);
+  texts[std::string("extra/") + kSealFile] = seal_text(seal);
   io::write_atomically(path, [&](io::File& file) {
-    const std::string root = "model/";
     checkpoint::ZipWriter zip(file);
-    zip.add(root + "data/weights/model_weights_config.json",
-            Json{{"config", std::move(weights)}}.dump());
+    zip.add(root + config, texts.at(config));
     for (size_t i = 0; i < graph.weights.size(); ++i) {
       const at::Tensor dense = graph.weights[i].tensor.contiguous();
       zip.add(root + "data/weights/weight_" + std::to_string(i),
               {static_cast<const std::byte*>(dense.const_data_ptr()), dense.nbytes()});
     }
-    zip.add(root + "data/constants/model_constants_config.json", R"({"config": {}})");
-    zip.add(root + "data/sample_inputs/model.pt", "");
-    zip.add(root + "models/model.json", program);
-    for (const auto& [name, text] : options.extra) zip.add(root + "extra/" + name, text);
-    zip.add(root + "archive_format", "pt2");
-    zip.add(root + "archive_version", "0");
-    zip.add(root + "byteorder", "little");
-    zip.add(root + ".data/version", kAnyVersion);
+    for (const auto& [name, text] : texts)
+      if (name != config) zip.add(root + name, text);
     zip.finish();
   });
 }

@@ -25,5 +25,7 @@ struct Pt2Options {
 /// LibTorch.
 void write_pt2(const std::filesystem::path& path, const Graph& graph,
                const Pt2Options& options = {});
+/// Throws ConfigError for an argument that the format cannot hold, as write_pt2().
+void check_pt2(const Graph& graph);
 
 }  // namespace tare::interchange

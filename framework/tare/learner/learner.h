@@ -17,6 +17,7 @@
 namespace tare {
 
 class Bundle;
+class Predictor;
 struct LearnerState;
 struct Unfinished;
 
@@ -103,6 +104,12 @@ class Learner final : public Accountable, private LearnerView {
   /// do.
   [[nodiscard]] EvaluatedPredictions evaluate(Split split = Split::valid,
                                               const PredictOptions& options = {});
+  /// Returns a Predictor (include tare/inference/predictor.h) with the weights of the model, of
+  /// which none is copied: it predicts with them as they are at the time, also inside a callback.
+  /// Transforms, labels and sample shape are those of export_to(); `labels` as
+  /// ExportOptions::labels. A Task's `predict` is its forward. After destroy() its predictions
+  /// throw StateError. Throws as export_to().
+  [[nodiscard]] Predictor predictor(const std::vector<std::string>& labels = {}) const;
   /// Predicts what memory fit() will need with these options for any number of epochs, and whether
   /// it fits: traced on meta tensors, so no data is trained on and nothing of the Learner changes.
   /// A model that is not from the registry cannot be predicted, see MemoryPlan::method. Throws
@@ -128,14 +135,16 @@ class Learner final : public Accountable, private LearnerView {
   LoadReport load(const std::string& name, const LoadOptions& options = {});
   /// Writes a bundle for inference: weights, how to rebuild the model, transforms, labels, metrics;
   /// no optimizer state. Transforms, labels and sample shape are those of the data that the model
-  /// was last trained on; without a fit those of its bundle, or of the data that there is. Throws
-  /// IoError, after which the old file is still there; StateError as check_export(). (`export` is
-  /// a reserved word of C++.)
+  /// was last trained on; without a fit those of its bundle, or of the data that there is. With
+  /// ExportOptions::format a file for another program, see interchange::export_file(). Throws
+  /// IoError, after which the old file is still there; StateError as check_export(); for another
+  /// format what export_file() throws. (`export` is a reserved word of C++.)
   void export_to(const std::filesystem::path& path, const ExportOptions& options = {});
   /// Throws, before a fit on the present data, what export_to() would throw after it for them:
   /// StateError for data that a bundle cannot describe, see map(); ConfigError for names of classes
-  /// or inputs that no bundle can hold. Reads one sample.
-  void check_export() const;
+  /// or inputs that no bundle can hold, and for a model that ExportOptions::format cannot hold.
+  /// Reads one sample.
+  void check_export(const ExportOptions& options = {}) const;
 
   // ---- free
 
@@ -211,7 +220,7 @@ class Learner final : public Accountable, private LearnerView {
   void prepare_fit();
   [[nodiscard]] LrFindResult search(const LrFindOptions& options, const char* call, int64_t first);
 
-  std::unique_ptr<LearnerState> state_;
+  std::shared_ptr<LearnerState> state_;  // its only owner; a Predictor may watch the model in it
 };
 
 /// Gives a Learner data for the length of a scope: set_up() on construction, no data at the end.

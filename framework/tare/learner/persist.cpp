@@ -6,6 +6,8 @@
 #include "tare/base/log.h"
 #include "tare/checkpoint/checkpoint.h"
 #include "tare/inference/bundle.h"
+#include "tare/inference/predictor.h"
+#include "tare/interchange/export_file.h"
 #include "tare/learner/learner.h"
 #include "tare/memory/oom.h"
 #include "tare/memory/phase.h"
@@ -201,12 +203,24 @@ void Learner::restore_weights(const std::string& name) {
   if (p.loop) p.loop->restored(state.callbacks);
 }
 
-void Learner::check_export() const {
+namespace {
+
+/// Returns the storage of weights in a file for other programs; empty: the first of its format.
+std::string storage_of(const ExportOptions& options) {
+  return options.weights == "as_is" ? "" : options.weights;
+}
+
+}  // namespace
+
+void Learner::check_export(const ExportOptions& options) const {
   LearnerState& p = state("learner.check_export");
-  auto now = bundle_data(p.data);
-  if (!now) return;
-  add_inputs(*now, p.data);
-  check_describable(*now, "learner.check_export");
+  if (auto now = bundle_data(p.data)) {
+    add_inputs(*now, p.data);
+    check_describable(*now, "learner.check_export");
+  }
+  if (options.format != "tare")
+    interchange::check_file(options.format, p.manifest(options.labels, "learner.check_export"),
+                            storage_of(options), &p.model);
 }
 
 void Learner::export_to(const std::filesystem::path& path, const ExportOptions& options) {
@@ -216,9 +230,20 @@ void Learner::export_to(const std::filesystem::path& path, const ExportOptions& 
     BundleManifest manifest = p.manifest(options.labels, "learner.export_to");
     if (!options.targets.empty() && manifest.labels.empty() && !manifest.rows)
       manifest.targets = options.targets;
-    write_bundle(path, manifest, state_for(p.model, options.weights));
+    if (options.format == "tare") {
+      write_bundle(path, manifest, state_for(p.model, options.weights));
+    } else {
+      interchange::export_file(path, options.format, manifest, state_for(p.model, "fp32"),
+                               storage_of(options), &p.model);
+    }
   }
   if (options.destroy) destroy();
+}
+
+Predictor Learner::predictor(const std::vector<std::string>& labels) const {
+  LearnerState& p = state("learner.predictor");
+  return {p.manifest(labels, "learner.predictor"), std::shared_ptr<Model>(state_, &p.model),
+          p.device, p.options.task.predict};
 }
 
 std::unique_ptr<Learner> Learner::from_bundle(const Bundle& bundle, Model model,

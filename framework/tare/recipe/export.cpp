@@ -180,6 +180,7 @@ BundleExport from_checkpoint(const RecipeOptions& recipe, const fs::path& path, 
   const OpenData& trained_on = open_data(recipe, phase, data);
   const auto& described = trained_on.facts.bundle;
   if (described) describe(manifest, *described, kExport);
+  name_numbers(manifest);
   if (manifest.labels.empty() && !manifest.rows)
     manifest.targets = data_of(recipe, recipe.phases[phase]).targets;
   const std::string weights = storage_of(format, recipe.export_weights);

@@ -121,6 +121,12 @@ std::vector<NamedFile> named_files(const RecipeOptions& recipe) {
     add_callbacks(make_callbacks(recipe, i), epochs, files);
   const std::string bundle = export_name(recipe);
   if (!bundle.empty()) files.push_back({bundle, "export", "the bundle"});
+  for (size_t i = 0; i < recipe.export_formats.size(); ++i) {
+    const std::string &format = recipe.export_formats[i], file = export_name(recipe, format);
+    const std::string key = "export_formats." + std::to_string(i);
+    files.push_back({file, key, "the " + format + " file"});
+    if (format == "onnx") files.push_back({file + ".data", key, "the weights of the onnx file"});
+  }
   return files;
 }
 

@@ -16,6 +16,7 @@
 #include "tare/config/scalar.h"
 #include "tare/data/picture_list.h"
 #include "tare/data/sampling.h"
+#include "tare/interchange/export_file.h"
 #include "tare/metric/check.h"
 #include "tare/metric/loss.h"
 #include "tare/metric/metric.h"
@@ -151,41 +152,81 @@ void check_one_score(const RecipeOptions& recipe, const DataFacts& data, int64_t
            "cross_entropy, or data with two classes", "bce_with_logits");
 }
 
-/// Refuses numbers that are no probabilities for a loss that takes probabilities: cross_entropy
-/// takes those of classes, and bce_with_logits one for each output.
-void check_probabilities(const RecipeOptions& recipe, size_t phase, const Dataset& data,
-                         const std::string& split) {
-  constexpr float kMost = 1e-3F;  // from 1, by rounding
-  const std::string loss = loss_name(recipe);
-  const bool of_classes = loss == "cross_entropy";
-  if (!of_classes && loss != "bce_with_logits") return;
+/// Returns "sample 3 (from 0) of the training split".
+std::string sample_text(int64_t sample, const std::string& split) {
+  return "sample " + std::to_string(sample) + " (from 0) of the " + split + " split";
+}
+
+/// Returns the float targets [samples, outputs] of a data set; undefined: it has others.
+at::Tensor numbers_of(const Dataset& data) {
   const at::Tensor all = data.targets();
-  if (!all.defined() || !all.is_floating_point() || all.dim() != 2) return;
-  const at::Tensor targets = all.to(c10::kFloat).contiguous();
-  const auto columns = static_cast<size_t>(targets.size(1));
+  if (!all.defined() || !all.is_floating_point() || all.dim() != 2) return {};
+  return all.to(c10::kFloat).contiguous();
+}
+
+/// Refuses `path` with targets outside of 0 to 1.
+void refuse_outside(const RecipeOptions& recipe, size_t phase, const Dataset& data,
+                    const std::string& split, const std::string& path, const std::string& allowed,
+                    const std::string& got) {
+  const at::Tensor targets = numbers_of(data);
+  if (!targets.defined()) return;
+  const int64_t columns = targets.size(1);
   const std::vector<std::string> names = data_of(recipe, recipe.phases[phase]).targets;
   const float* value = targets.const_data_ptr<float>();
+  for (int64_t i = 0; i < targets.numel(); ++i) {
+    if (value[i] >= 0 && value[i] <= 1) continue;
+    const auto column = static_cast<size_t>(i % columns);
+    refuse(recipe, path,
+           "takes targets from 0 to 1, and the target " +
+               (std::ssize(names) == columns ? '\'' + printable(names[column]) + '\''
+                                             : std::to_string(column)) +
+               " of " + sample_text(i / columns, split) + " is " + config::number_text(value[i]),
+           allowed, got);
+  }
+}
+
+/// Refuses targets that are not the probabilities of classes for cross_entropy.
+void check_sums(const RecipeOptions& recipe, const Dataset& data, const std::string& split) {
+  constexpr float kMost = 1e-3F;  // from 1, by rounding
+  const at::Tensor targets = numbers_of(data);
+  if (!targets.defined()) return;
+  const float* value = targets.const_data_ptr<float>();
   for (int64_t i = 0; i < targets.size(0); ++i) {
-    const auto sample = [&] {
-      return " of sample " + std::to_string(i) + " (from 0) of the " + split + " split ";
-    };
     float sum = 0;
-    for (size_t c = 0; c < columns; ++c, ++value) {
-      sum += *value;
-      if (of_classes || (*value >= 0 && *value <= 1)) continue;
-      refuse(recipe, "loss",
-             "takes targets from 0 to 1, and the target " +
-                 (names.size() == columns ? '\'' + printable(names[c]) + '\'' : std::to_string(c)) +
-                 sample() + "is " + config::number_text(*value),
-             "mse or another loss of numbers, or data with such targets", loss);
-    }
-    if (of_classes && !(std::abs(sum - 1) <= kMost))
-      refuse(recipe, "loss",
-             "takes the probabilities of classes, which add up to 1, and the targets" + sample() +
-                 "add up to " + config::number_text(sum),
-             "bce_with_logits for labels of 0 or 1 of which a sample may have several, or mse or "
-             "another loss of numbers",
-             loss);
+    for (int64_t c = 0; c < targets.size(1); ++c, ++value) sum += *value;
+    if (std::abs(sum - 1) <= kMost) continue;
+    refuse(recipe, "loss",
+           "takes the probabilities of classes, which add up to 1, and the targets of " +
+               sample_text(i, split) + " add up to " + config::number_text(sum),
+           "bce_with_logits for labels of 0 or 1 of which a sample may have several, or mse or "
+           "another loss of numbers",
+           "cross_entropy");
+  }
+}
+
+/// Refuses numbers that are no probabilities for a loss that takes probabilities: cross_entropy
+/// takes those of classes, and bce_with_logits one for each output; and numbers that are no labels
+/// for a metric of labels.
+void check_probabilities(const RecipeOptions& recipe, size_t phase, const Dataset& data,
+                         const std::string& split) {
+  const std::string loss = loss_name(recipe);
+  if (loss == "cross_entropy") check_sums(recipe, data, split);
+  if (loss == "bce_with_logits")
+    refuse_outside(recipe, phase, data, split, "loss",
+                   "mse or another loss of numbers, or data with such targets", loss);
+  for (size_t i = 0; i < recipe.learner.metrics.size(); ++i) {
+    const Metric& metric = recipe.learner.metrics[i];
+    const auto* name = std::get_if<std::string>(&metric);
+    const bool has_threshold = metric.options.find("threshold");
+    if (!name || !(has_threshold || *name == "auroc" || *name == "average_precision")) continue;
+    const std::string path = "metrics." + std::to_string(i), text = metrics::text_of(metric);
+    const char* allowed = "mae or another metric of numbers";
+    refuse_outside(recipe, phase, data, split, path, allowed, text);
+    if (has_threshold && !loss.empty() && resolve(recipe.learner.loss).activation_name == "none")
+      refuse(recipe, path,
+             "compares probabilities with its threshold, and a model with the loss " + loss +
+                 " gives numbers",
+             std::string(allowed) + ", or the loss bce_with_logits", text);
   }
 }
 
@@ -226,6 +267,20 @@ void check_export(const RecipeOptions& recipe, const DataFacts& data) {
 }
 
 }  // namespace
+
+void check_formats(const RecipeOptions& recipe, const DataFacts& data, const ModelSpec& model) {
+  BundleManifest manifest{.model = model};
+  if (data.bundle && !recipe.export_formats.empty()) describe(manifest, *data.bundle, "recipe.run");
+  for (size_t i = 0; i < recipe.export_formats.size(); ++i) {
+    const std::string path = "export_formats." + std::to_string(i);
+    try {
+      interchange::check_file(recipe.export_formats[i], manifest);
+    } catch (const ConfigError& error) {
+      refuse(recipe, path, "is not possible: " + std::string(error.what()),
+             "another format, or none", recipe.export_formats[i]);
+    }
+  }
+}
 
 bool is_open(const RecipeOptions& recipe, size_t phase, const RecipeData& data) {
   const PhaseOptions& options = recipe.phases[phase];
@@ -301,6 +356,12 @@ void check_data(const RecipeOptions& recipe, size_t phase, const OpenData& data)
                (options.data ? " of " + name_of(recipe, phase) : ""),
            "at least " + std::to_string(labels), std::to_string(classes));
   }
+  if (by_class && !facts.untrained_classes.empty())
+    log::warning_once("no sample of the training split" +
+                      (options.data ? " of " + name_of(recipe, phase) : std::string()) + " is of " +
+                      (facts.untrained_classes.size() == 1 ? "the class " : "the classes ") +
+                      listed(facts.untrained_classes, 10) +
+                      ", which the validation or the test split has: no model learns what it is");
   const bool new_outputs = phase == 0 || options.reset_head;  // else check_same_targets() refuses
   if (by_class && options.data && new_outputs && labels > 0 && labels < classes)
     log::warning_once("the data of " + name_of(recipe, phase) + " have " + std::to_string(labels) +

@@ -59,6 +59,10 @@ void check_batches(const RecipeOptions& recipe, size_t phase, const DataFacts& d
 /// gives none. Throws ConfigError if the data has no class labels to count.
 [[nodiscard]] ModelOptions model_options(const RecipeOptions& recipe, const DataFacts& data);
 
+/// Throws ConfigError for one of RecipeOptions::export_formats that cannot hold the model; `data`:
+/// of the last phase. Makes the model anew on the host, and computes nothing.
+void check_formats(const RecipeOptions& recipe, const DataFacts& data, const ModelSpec& model);
+
 /// Returns the number of classes that the recipe gives or, where it gives none, that the labels of
 /// the data have. Throws ConfigError if the data has no class labels.
 [[nodiscard]] int64_t classes_of(const RecipeOptions& recipe, const DataFacts& data);

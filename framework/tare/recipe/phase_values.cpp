@@ -1,6 +1,7 @@
 // Finds the values that hold for a phase.
 #include "tare/recipe/phase_values.h"
 
+#include "tare/interchange/export_file.h"
 #include "tare/train/train_state.h"
 
 namespace tare {
@@ -72,6 +73,11 @@ LearningRate rate_of(const RecipeOptions& recipe, const PhaseOptions& phase) {
 }
 
 std::string export_name(const RecipeOptions& recipe) { return recipe.export_to.value_or(""); }
+
+std::string export_name(const RecipeOptions& recipe, const std::string& format) {
+  const std::filesystem::path bundle = export_name(recipe);
+  return bundle.stem().string() + interchange::file_format(format).extension;
+}
 
 std::optional<int64_t> micro_batch_of(const RecipeOptions& recipe, const PhaseOptions& phase) {
   return phase.micro_batch ? phase.micro_batch->samples : recipe.learner.micro_batch;

@@ -9,6 +9,7 @@
 #include "tare/base/io.h"
 #include "tare/config/scalar.h"
 #include "tare/config/short_forms.h"
+#include "tare/interchange/export_file.h"
 #include "tare/metric/loss.h"
 #include "tare/metric/metric.h"
 #include "tare/recipe/chosen_callbacks.h"
@@ -202,6 +203,12 @@ class Checker {
     if (name.empty() && recipe_.export_weights != RecipeOptions{}.export_weights)
       fail({"export_weights"}, "has no effect, because the recipe exports no bundle",
            "omit it, or export: the name of a file", recipe_.export_weights);
+    if (name.empty() && !recipe_.export_formats.empty())
+      fail({"export_formats"}, "has no effect, because the recipe exports no bundle",
+           "omit it, or export: the name of a file", recipe_.export_formats.front());
+    for (size_t i = 0; i < recipe_.export_formats.size(); ++i)
+      known(recipe_.export_formats[i], interchange::format_names(),
+            {"export_formats", std::to_string(i)});
     if (name.empty()) return;
     if (name == "true" || name == "false")
       fail({"export"}, "must be the name of a file", "such as model.tare; null: none", name);

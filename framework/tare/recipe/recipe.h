@@ -125,7 +125,9 @@ struct RecipeOptions {
   bool test = true;  ///< evaluate the test split at the end, or the validation split without one
   std::optional<std::string> export_to{};  ///< file name of the bundle, in the run's folder
   std::string export_weights = "as_is";    ///< as_is | fp32 | fp8, see ExportOptions
-  RecipeFile file{};                       ///< set by read_recipe()
+  /// Formats of files for other programs, beside the bundle, see interchange::file_formats().
+  std::vector<std::string> export_formats{};
+  RecipeFile file{};  ///< set by read_recipe()
 };
 void visit_fields(auto& visit, RecipeOptions& o) {
   visit("name", o.name);
@@ -147,6 +149,7 @@ void visit_fields(auto& visit, RecipeOptions& o) {
   visit("test", o.test);
   visit("export", o.export_to);
   visit("export_weights", o.export_weights, config::one_of({"as_is", "fp32", "fp8"}));
+  visit("export_formats", o.export_formats);
 }
 /// Whether both have equal dumps; where they were read from does not count.
 [[nodiscard]] bool operator==(const RecipeOptions& one, const RecipeOptions& other);

@@ -54,6 +54,19 @@ std::map<int64_t, int64_t> counts_of(const DatasetPtr& data) {
   return counts;
 }
 
+/// Returns the names of the classes of `data` that are not in `counts`.
+std::set<std::string> classes_beyond(const std::map<int64_t, int64_t>& counts,
+                                     const DatasetPtr& data) {
+  std::set<std::string> names;
+  if (!data || counts.empty()) return names;
+  const auto labels = data->labels();
+  for (const auto& [index, samples] : counts_of(data))
+    if (!counts.contains(index))
+      names.insert(std::cmp_less(index, labels.size()) ? labels[static_cast<size_t>(index)]
+                                                       : std::to_string(index));
+  return names;
+}
+
 }  // namespace
 
 DataFacts facts_of(const Splits& data) {
@@ -63,6 +76,9 @@ DataFacts facts_of(const Splits& data) {
   if (!data.train) return facts;
   facts.training_samples = facts.all_training_samples = data.train->size();
   facts.class_counts = counts_of(data.train);
+  std::set<std::string> beyond = classes_beyond(facts.class_counts, data.valid);
+  beyond.merge(classes_beyond(facts.class_counts, data.test));
+  facts.untrained_classes.assign(beyond.begin(), beyond.end());
   facts.sample_shape = data.train->sample_shape();
   facts.sample = on_meta(data.train->first_sample());
   return facts;

@@ -31,6 +31,8 @@ struct DataFacts {
   /// Counts the samples of each class in the training split, before a limit of the recipe; empty:
   /// its targets are no class labels.
   std::map<int64_t, int64_t> class_counts{};
+  /// Names the classes that only samples of the other splits have.
+  std::vector<std::string> untrained_classes{};
   std::optional<BundleData> bundle{};  ///< the data's description for a bundle; unset: none
 };
 /// Reads all targets and one sample.

@@ -125,6 +125,7 @@ const std::map<std::string, std::string>& examples() {
       {"weight_decay", "0.05"},
       {"export", "model.tare"},
       {"export_weights", "fp8"},
+      {"export_formats", "[onnx, pt2]"},
       {"load", "head"},
       {"save", "head"},
       {"save_every", "100"},

@@ -166,6 +166,7 @@ class Runner {
   }
 
   void run_learner(Model model) {
+    check_formats(recipe_, of_phases_.back(), *model.spec());
     LearnerOptions options = learner_options(recipe_, 0, of_phases_.front());
     options.folder = folder_;
     options.callbacks = chosen_callbacks({});
@@ -440,9 +441,12 @@ class Runner {
   void export_bundle(Learner& learner) {
     if (export_name(recipe_).empty()) return;
     const auto path = folder_ / export_name(recipe_);
+    const auto targets = data_of(recipe_, recipe_.phases.back()).targets;
     try {
-      learner.export_to(path, {.targets = data_of(recipe_, recipe_.phases.back()).targets,
-                               .weights = recipe_.export_weights});
+      learner.export_to(path, {.targets = targets, .weights = recipe_.export_weights});
+      for (const std::string& format : recipe_.export_formats)
+        learner.export_to(folder_ / export_name(recipe_, format),
+                          {.targets = targets, .format = format});
     } catch (const IoError&) {  // the checkpoints stay for another attempt, the figures too
       report_.reason = StopReason::interrupted;
       measure_run();
@@ -452,6 +456,10 @@ class Runner {
     const auto bytes = static_cast<int64_t>(std::filesystem::file_size(path));
     report_.exported = {.path = path, .bytes = bytes};
     print_.exported(path, bytes);
+    for (const std::string& format : recipe_.export_formats) {
+      const auto file = folder_ / export_name(recipe_, format);
+      print_.exported(file, static_cast<int64_t>(std::filesystem::file_size(file)));
+    }
   }
 
   RecipeOptions recipe_;

@@ -2,7 +2,6 @@
 #include "tare/report/worst_rows.h"
 
 #include <charconv>
-#include <cstdio>
 
 #include "tare/base/csv.h"
 #include "tare/base/error.h"
@@ -12,10 +11,14 @@ namespace {
 
 constexpr const char* kHeader = "row,target,predicted,loss\n";
 
+/// Returns the shortest text that is read as the number, in float32 where that holds it.
 std::string number_text(double value) {
   char text[32];
-  std::snprintf(text, sizeof text, "%.17g", value);
-  return text;
+  const auto single = static_cast<float>(value);
+  const bool fits = static_cast<double>(single) == value;
+  const auto written = fits ? std::to_chars(text, text + sizeof text, single)
+                            : std::to_chars(text, text + sizeof text, value);
+  return {text, written.ptr};
 }
 
 }  // namespace

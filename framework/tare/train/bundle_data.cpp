@@ -245,6 +245,13 @@ void add_inputs(BundleData& to, const Splits& data) {
   }
 }
 
+void name_numbers(BundleManifest& manifest) {
+  const bool numbers = manifest.activation == "none" && !manifest.loss.empty();
+  if (!numbers || class_count(manifest) != std::ssize(manifest.labels)) return;
+  if (!manifest.rows) manifest.targets = manifest.labels;
+  manifest.labels.clear();
+}
+
 void describe(BundleManifest& manifest, const BundleData& data, const char* call) {
   if (!data.described) {
     throw StateError(call, "with data that went through map(), which no bundle can describe",

@@ -57,6 +57,10 @@ void add_inputs(BundleData& to, const Splits& data);
 /// can describe.
 void describe(BundleManifest& manifest, const BundleData& data, const char* call);
 
+/// Makes the labels of data whose targets are all 0 and 1 the targets of a model that predicts
+/// numbers: one with a named loss without an activation, and an output for each of them.
+void name_numbers(BundleManifest& manifest);
+
 /// Returns the metric of a column of the epochs table; nullptr for a column of a callback.
 [[nodiscard]] const Metric* find_metric(const std::string& column,
                                         const std::vector<Metric>& metrics);

@@ -86,14 +86,15 @@ BundleManifest LearnerState::manifest(const std::vector<std::string>& labels,
   } else if (!origin && takes_tokens(manifest.model)) {
     manifest.input = "int64";
   }
-  if (!labels.empty()) {
-    check_labels_fit(manifest, labels, call);
-    manifest.labels = labels;
-  }
   const auto named = loss_names();
   manifest.activation = loss.activation_name;
   const bool is_named = std::ranges::find(named, loss.name) != named.end();
   manifest.loss = is_named ? losses::text_of(options.loss) : "";
+  name_numbers(manifest);
+  if (!labels.empty()) {
+    check_labels_fit(manifest, labels, call);
+    manifest.labels = labels;
+  }
   if (lent_figures || (pending && pending->plan.batch > 0)) {  // figures of other weights
     manifest.metrics.clear();
   } else if (restored_validation) {

@@ -312,7 +312,7 @@ struct LoadReport {
   [[nodiscard]] std::string str() const;       ///< returns one line
 };
 
-/// Sets how export_to() writes a bundle.
+/// Sets how export_to() writes a bundle, or a file for other programs.
 struct ExportOptions {
   bool destroy = false;  ///< destroy the Learner once the file is safe
   /// Class names, a different one for each output of the model; empty: those of the data.
@@ -320,8 +320,12 @@ struct ExportOptions {
   /// See BundleManifest::targets; they are stored for a model without labels and without rows.
   std::vector<std::string> targets{};
   /// as_is | fp32 | fp8, see state_for(): as they are trained, 16-bit ones as float32, or matrices
-  /// in a quarter of the bytes, as E4M3 with a scale for each row.
+  /// in a quarter of the bytes, as E4M3 with a scale for each row. For other programs: as_is, or
+  /// one of FileFormat::weights of the format.
   std::string weights = "as_is";
+  /// `tare`: a bundle. Other programs read the formats of interchange::file_formats(): `gguf`,
+  /// `onnx`, `pt2` and `safetensors`.
+  std::string format = "tare";
 };
 
 /// Sets the properties of the Learner that load_learner() does not take from the bundle.
