@@ -3,8 +3,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <torch/torch.h>
 
-#include <fstream>
 #include <random>
 
 #include "interchange/exported.h"
@@ -36,6 +36,7 @@ class ReadFile : public ::testing::TestWithParam<std::string> {
     for (const NamedTensor& one : net.tensors) names_.push_back(one.name);
   }
   static Exported small() {
+    torch::manual_seed(4);
     return Exported(
         "convnet", {.classes = 3, .sample_shape = {1, 8, 8}, .width = 4},
         {.sample_shape = {1, 8, 8}, .labels = {"a", "b", "c"}, .activation = "softmax"});

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "interchange/modules.h"
+#include "tare/interchange/add_transforms.h"
 #include "tare/interchange/gguf.h"
 #include "tare/interchange/onnx.h"
 #include "tare/interchange/pt2.h"
@@ -25,6 +26,40 @@ nlohmann::json write(const std::filesystem::path& path, const torch::Tensor& ten
       .write(static_cast<const char*>(dense.data_ptr()),
              static_cast<std::streamsize>(dense.nbytes()));
   return {{"file", path.filename().string()}, {"dtype", dtype}, {"shape", tensor.sizes().vec()}};
+}
+
+/// Returns a manifest with transforms for pictures and for tables.
+BundleManifest scaled(const ZooCase& one) {
+  BundleManifest manifest{.sample_shape = one.inputs.front().sample_shape};
+  if (one.model == "tabular") {
+    const auto categories = static_cast<size_t>(one.name == "rows_of_categories" ? 2 : 0);
+    manifest.rows = RowCoding{.columns = std::vector<ColumnCoding>(5)};
+    for (size_t i = categories; i < 5; ++i)
+      manifest.rows->columns[i] = {.mean = 2.5, .deviation = 0.75};
+  } else if (manifest.sample_shape.size() == 3) {
+    const bool colours = manifest.sample_shape.front() == 3;
+    manifest.transforms =
+        Transforms{Normalise{{0.25}, {2.0}},
+                   colours ? Normalise{{0.1, 0.2, 0.3}, {0.5, 0.6, 0.7}} : Normalise{{0.1}, {0.3}}};
+  }
+  return manifest;
+}
+
+/// Writes inputs and outputs of some batches, and returns what a reader needs to know about them.
+nlohmann::json run_of(const std::filesystem::path& folder, const std::string& model_name,
+                      const Model& model, const Graph& graph, const std::vector<Scaling>& steps) {
+  nlohmann::json runs = nlohmann::json::array();
+  for (const AnySizes sizes : {AnySizes{1, 7}, AnySizes{4, 16}, AnySizes{7, 3}}) {
+    const std::string name = model_name + "_" + std::to_string(sizes.batch);
+    auto inputs = inputs_for(graph, sizes);
+    nlohmann::json run{{"inputs", nlohmann::json::array()}};
+    for (size_t i = 0; i < inputs.size(); ++i)
+      run["inputs"].push_back(write(folder / (name + "_" + std::to_string(i)), inputs[i]));
+    for (const Scaling& step : steps) inputs[step.input] = step.apply(inputs[step.input]);
+    run["output"] = write(folder / (name + "_output"), output_of(model, inputs));
+    runs.push_back(std::move(run));
+  }
+  return {{"name", model_name}, {"runs", std::move(runs)}};
 }
 
 }  // namespace
@@ -49,17 +84,15 @@ int main(int argc, char** argv) {
         for (const NamedTensor& tensor : model.state())
           weights[tensor.name] = write(folder / ("weight_" + tensor.name), tensor.tensor);
       }
-    nlohmann::json runs = nlohmann::json::array();
-    for (const AnySizes sizes : {AnySizes{1, 7}, AnySizes{4, 16}, AnySizes{7, 3}}) {
-      const std::string name = one.name + "_" + std::to_string(sizes.batch);
-      const auto inputs = inputs_for(graph, sizes);
-      nlohmann::json run{{"inputs", nlohmann::json::array()}};
-      for (size_t i = 0; i < inputs.size(); ++i)
-        run["inputs"].push_back(write(folder / (name + "_" + std::to_string(i)), inputs[i]));
-      run["output"] = write(folder / (name + "_output"), output_of(model, inputs));
-      runs.push_back(std::move(run));
-    }
-    all.push_back({{"name", one.name}, {"runs", std::move(runs)}});
+    all.push_back(run_of(folder, one.name, model, graph, {}));
+    BundleManifest manifest = scaled(one);
+    Graph with_steps = graph;
+    const std::vector<Scaling> steps = add_transforms(with_steps, manifest);
+    if (steps.empty()) continue;
+    const std::string name = one.name + "_scaled";
+    write_pt2(folder / (name + ".pt2"), with_steps, {.extra = {{"tare.json", "{}"}}});
+    write_onnx(folder / (name + ".onnx"), with_steps);
+    all.push_back(run_of(folder, name, model, with_steps, steps));
   }
   std::ofstream(folder / "models.json") << all;
   std::ofstream(folder / "weights.json") << weights;

@@ -183,8 +183,8 @@ TEST(Ema, WarnsWhereMostOfTheAverageIsTheFirstWeights) {
     return ::testing::HasSubstr("ema: the average has " + std::string(share) +
                                 " % of the weights from before the fit");
   };
-  EXPECT_THAT(warned({.decay = 0.999}), has("99"));
-  EXPECT_THAT(warned({.decay = 0.9, .every = 100}), has("100"));
+  EXPECT_THAT(warned({.decay = 0.997}), has("96"));
+  EXPECT_THAT(warned({.decay = 0.97, .every = 4}), has("91"));
   EXPECT_THAT(warned({.decay = 0.999, .every = 4, .warmup = 4}), has("75"));
   EXPECT_THAT(warned({.decay = 0.9}), ::testing::IsEmpty());
   EXPECT_THAT(warned({.decay = 0.999, .warmup = 20}), ::testing::IsEmpty());

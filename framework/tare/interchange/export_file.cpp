@@ -17,6 +17,7 @@
 #include "tare/checkpoint/manifest.h"
 #include "tare/checkpoint/safetensors.h"
 #include "tare/inference/manifest_json.h"
+#include "tare/interchange/add_transforms.h"
 #include "tare/interchange/found_file.h"
 #include "tare/interchange/gguf.h"
 #include "tare/interchange/onnx.h"
@@ -105,9 +106,9 @@ at::Tensor values_for(const Value& value, const AnySizes& sizes, bool of_table) 
   return at::randint(2, shape, at::TensorOptions(value.type));
 }
 
-/// Returns the largest difference of the graph from the model, over some batches.
-double compare(const Graph& graph, const std::vector<GraphInput>& inputs, const Model& model,
-               bool of_table) {
+/// Returns the largest difference of the graph from the model behind the steps, over some batches.
+double compare(const Graph& graph, const std::vector<Scaling>& steps,
+               const std::vector<GraphInput>& inputs, const Model& model, bool of_table) {
   const c10::AutoGradMode without_gradients(false);
   double largest = 0;
   for (size_t i = 0; i < kBatches.size(); ++i) {
@@ -121,7 +122,10 @@ double compare(const Graph& graph, const std::vector<GraphInput>& inputs, const 
     NamedTensors named;
     for (size_t n = 0; n < inputs.size(); ++n) {
       values.push_back(values_for(graph.values[graph.inputs[n]], sizes, of_table));
-      named.push_back({inputs[n].name, values.back()});
+      at::Tensor input = values.back();
+      for (const Scaling& step : steps)
+        if (n == step.input) input = step.apply(input);
+      named.push_back({inputs[n].name, std::move(input)});
     }
     const Outputs expected = model.forward(Batch(std::move(named), {}));
     const std::vector<at::Tensor> got = replay(graph, values);
@@ -182,7 +186,9 @@ void check_file(const std::string& format, const BundleManifest& manifest,
   if (chosen.name == "gguf") return check_gpt(manifest);
   std::optional<Model> made;
   if (!module || !manifest.model.name.empty()) made = model_of(manifest);
-  const Graph graph = graph_of(made ? *made : *module, inputs_of(manifest));
+  Graph graph = graph_of(made ? *made : *module, inputs_of(manifest));
+  BundleManifest left = manifest;
+  add_transforms(graph, left);
   chosen.name == "pt2" ? check_pt2(graph) : check_onnx(graph);
 }
 
@@ -212,8 +218,11 @@ ExportedFile export_file(const std::filesystem::path& path, const std::string& f
     Model& model = made ? *made : *module;
     const EvaluationScope evaluation(model);
     const std::vector<GraphInput> inputs = inputs_of(manifest);
-    const Graph graph = graph_of(model, inputs);
-    report.difference = compare(graph, inputs, model, manifest.rows.has_value());
+    Graph graph = graph_of(model, inputs);
+    BundleManifest left = manifest;
+    const std::vector<Scaling> steps = add_transforms(graph, left);
+    const std::string about = manifest_json(left, digest);
+    report.difference = compare(graph, steps, inputs, model, manifest.rows.has_value());
     report.largest_batch = kBatches.back();
     if (!(report.difference <= kMostDifference))
       throw ConfigError(kExport, "the graph of the model differs from the model by " +
@@ -221,9 +230,9 @@ ExportedFile export_file(const std::filesystem::path& path, const std::string& f
                                      " of its largest output: the forward does what its operators "
                                      "do not show; export safetensors, or report it");
     if (chosen.name == "pt2")
-      write_pt2(path, graph, {.extra = {{kManifestFile, text}}});
+      write_pt2(path, graph, {.extra = {{kManifestFile, about}}});
     else
-      report.second = write_onnx(path, graph, {.metadata = {{kManifestKey, text}}});
+      report.second = write_onnx(path, graph, {.metadata = {{kManifestKey, about}}});
   }
   verify_written(path, report.second);
   report.bytes = static_cast<int64_t>(std::filesystem::file_size(path));

@@ -128,24 +128,4 @@ void verify_file(const fs::path& path) {
   throw FormatError(kReadFile, path.string(), "content", parts.problem);
 }
 
-std::string seal_text(const checkpoint::Digest& seal) { return checkpoint::to_json(seal).dump(); }
-
-checkpoint::Digest read_seal(std::string_view text, const fs::path& path) {
-  return checkpoint::digest_from_json(checkpoint::parse_object(text, kReadFile, path, "hashes"),
-                                      kReadFile, path, "hashes");
-}
-
-std::string hash_of(const at::Tensor& tensor) {
-  const at::Tensor dense = tensor.contiguous();
-  return checkpoint::hash(
-      std::span(static_cast<const std::byte*>(dense.const_data_ptr()), dense.nbytes()));
-}
-
-std::optional<int64_t> bytes_for(const std::vector<int64_t>& shape, int64_t element) {
-  int64_t bytes = element;
-  for (const int64_t size : shape)
-    if (size < 0 || __builtin_mul_overflow(bytes, size, &bytes)) return std::nullopt;
-  return bytes;
-}
-
 }  // namespace tare::interchange
