@@ -82,8 +82,8 @@ TEST_F(ScoreCommand, OfATableOfClassesIsThatOfTheTestSplit) {
   write("none.csv", "size,colour\n1,red\n");
   EXPECT_THAT(tare({"predict", "runs/t", "none.csv", "--score"}).err,
               HasSubstr("'none.csv' has no column 'kind', with which --score compares"));
-  EXPECT_THAT(tare({"predict", "runs/t", "test.csv", "--score=kind"}).err,
-              HasSubstr("--score=kind names a column, and the bundle knows its own, kind"));
+  EXPECT_THAT(tare({"predict", "runs/t", "test.csv", "--score=price"}).err,
+              HasSubstr("--score=price names a column, and the bundle knows its own, kind"));
 }
 
 TEST_F(ScoreCommand, OfATableOfNumbersIsThatOfTheTestSplit) {

@@ -12,6 +12,7 @@
 #include "support/outcome.h"
 #include "support/temp_dir.h"
 #include "tare/checkpoint/safetensors.h"
+#include "tare/interchange/read_file.h"
 #include "tare/model/stored.h"
 
 namespace tare::interchange {
@@ -45,6 +46,9 @@ TEST_P(ExportFile, HasTheManifestAndTheBytesOfTheFile) {
   EXPECT_EQ(file.largest_batch, GetParam() == "safetensors" ? 0 : 5);
   EXPECT_THAT(bytes, HasSubstr("tare.bundle"));
   EXPECT_THAT(bytes, HasSubstr("layer3"));
+  // The graph normalises; whoever reads the weights alone has to do it.
+  const auto read = read_parts(path);
+  EXPECT_EQ(read.manifest->transforms.steps().size(), GetParam() == "safetensors" ? 1U : 0U);
   export_file(folder / "again", GetParam(), net.manifest, net.tensors);
   EXPECT_EQ(content_of(folder / "again"), bytes);
 }
@@ -58,8 +62,9 @@ TEST_P(ExportFile, ReplacesOnlyAFileOfItsFormat) {
   EXPECT_EQ(write("net"), "accepted");
   EXPECT_EQ(write("net"), "accepted");
   write_bundle(folder / "net.tare", net.manifest, net.tensors);
-  std::ofstream(folder / "notes") << "\x08 my notes";
-  for (const char* name : {"net.tare", "notes"}) {
+  std::ofstream(folder / "notes") << "\x08 my notes of tare.manifest and model/data/weights/";
+  std::ofstream(folder / "foreign") << "GGUF" << std::string(64, 'x');
+  for (const char* name : {"net.tare", "notes", "foreign"}) {
     const std::string before = content_of(folder / name);
     EXPECT_THAT(write(name), HasSubstr("would be replaced, and is no " + GetParam())) << name;
     EXPECT_EQ(content_of(folder / name), before);

@@ -8,7 +8,7 @@
 #include "support/files.h"
 #include "support/outcome.h"
 #include "support/temp_dir.h"
-#include "tare/interchange/protobuf.h"
+#include "tare/data/protobuf.h"
 
 namespace tare::interchange {
 namespace {
@@ -21,13 +21,13 @@ using testing::outcome_of;
 using testing::TempDir;
 
 TEST(Protobuf, IsTheWireFormat) {
-  EXPECT_EQ(Message().number(1, 150).bytes(), std::string("\x08\x96\x01"));
-  EXPECT_EQ(Message().text(2, "testing").bytes(), std::string("\x12\x07testing"));
-  EXPECT_EQ(Message().message(3, Message().number(1, 150)).bytes(),
+  EXPECT_EQ(ProtobufWriter().integer(1, 150).text(), std::string("\x08\x96\x01"));
+  EXPECT_EQ(ProtobufWriter().bytes(2, "testing").text(), std::string("\x12\x07testing"));
+  EXPECT_EQ(ProtobufWriter().message(3, ProtobufWriter().integer(1, 150)).text(),
             std::string("\x1a\x03\x08\x96\x01"));
-  EXPECT_EQ(Message().number(1, -1).bytes(), "\x08" + std::string(9, '\xff') + "\x01");
-  EXPECT_EQ(Message().real(2, 1.0F).bytes(), std::string("\x15\x00\x00\x80\x3f", 5));
-  EXPECT_EQ(Message().number(20, 2).bytes(), std::string("\xa0\x01\x02"));
+  EXPECT_EQ(ProtobufWriter().integer(1, -1).text(), "\x08" + std::string(9, '\xff') + "\x01");
+  EXPECT_EQ(ProtobufWriter().real(2, 1.0F).text(), std::string("\x15\x00\x00\x80\x3f", 5));
+  EXPECT_EQ(ProtobufWriter().integer(20, 2).text(), std::string("\xa0\x01\x02"));
 }
 
 TEST(Onnx, HasTheWeightsThatAreReadUnderTheirNames) {

@@ -122,6 +122,32 @@ TEST_P(ReadFile, SaysThatAFileIsCutOff) {
 INSTANTIATE_TEST_SUITE_P(Formats, ReadFile, ::testing::Values("gguf", "onnx", "pt2", "safetensors"),
                          [](const auto& one) { return one.param; });
 
+TEST(ReadOtherFiles, FindsAnotherDtypeOfWeights) {
+  const TempDir folder;
+  const Exported net = gpt();
+  export_file(folder / "w", "safetensors", net.manifest, net.tensors);
+  std::string content = content_of(folder / "w");
+  const std::string from = "\"F32\"";
+  const size_t at = content.find(from);
+  ASSERT_NE(at, std::string::npos);
+  io::write_atomically(folder / "w", content.replace(at, from.size(), "\"I32\""));
+  EXPECT_EQ(read_parts(folder / "w").problem,
+            "what is beside the tensors is not as it was written");
+  content.replace(at, from.size(), from);
+  content.replace(content.find("tare.manifest"), 13, "tare.manifesu");
+  io::write_atomically(folder / "w", content);
+  EXPECT_EQ(read_parts(folder / "w").verified, false);
+}
+
+TEST(ReadOtherFiles, FindsTextBehindTheTensors) {
+  const TempDir folder;
+  const Exported net = gpt();
+  export_file(folder / "w", "gguf", net.manifest, net.tensors);
+  io::write_atomically(folder / "w", content_of(folder / "w") + "more");
+  EXPECT_EQ(read_parts(folder / "w").problem,
+            "what is beside the tensors is not as it was written");
+}
+
 TEST(ReadOtherFiles, FindsWeightsInASecondFile) {
   const TempDir folder;
   torch::manual_seed(1);

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "learner/zoo.h"
+#include "support/deep.h"
 #include "tare/callback/autosave.h"
 #include "tare/callback/memory_log.h"
 #include "tare/callback/memory_peak.h"
@@ -97,7 +98,7 @@ TEST_P(EveryByte, IsExplained) {
 TEST_P(EveryByte, IsExplainedWhereverMemoryRunsOut) {
   if (GetParam().workers > 0) GTEST_SKIP() << "other threads allocate in any order";
   uint64_t k = 1;
-  for (;; ++k) {
+  for (;; k += reduced<uint64_t>(5, 1)) {
     Learner l = learner(16, 8);
     memory::host_allocator::fail_at(k);
     try {

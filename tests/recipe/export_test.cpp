@@ -122,8 +122,10 @@ TEST(ExportFormats, ThatCannotHoldTheModelAreRefusedBeforeTheTraining) {
               HasSubstr("export_formats has no effect, because the recipe exports no bundle"));
   EXPECT_THAT(refusal("export: a.tare\nexport_formats: [onx]\n"),
               HasSubstr("export_formats.0 is not known (did you mean \"onnx\"?)"));
-  EXPECT_THAT(refusal("export: a.onnx\nexport_formats: [onnx]\n"),
-              HasSubstr("would be 'a.onnx' in the run's folder, which is the bundle"));
+  EXPECT_THAT(refusal("export: a.onnx\n"),
+              HasSubstr("export names a bundle, and has the extension of onnx"));
+  EXPECT_THAT(refusal("export: a.tare\nexport_formats: [onnx, onnx]\n"),
+              HasSubstr("would be 'a.onnx' in the run's folder, which is the onnx file"));
 }
 
 TEST(ExportBundle, OfACheckpointEqualsTheExportAfterItsPhase) {

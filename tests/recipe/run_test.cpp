@@ -292,7 +292,7 @@ TEST(Run, WeightsOfABundleSayWhatElseOfItDoesNotApply) {
   };
   EXPECT_THAT(warnings(), Not(HasSubstr("the weights alone")));
   recipe.data.transforms = {};
-  EXPECT_THAT(warnings(), AllOf(HasSubstr("the weights alone are taken from the bundle"),
+  EXPECT_THAT(warnings(), AllOf(HasSubstr("the weights alone are taken from "),
                                 HasSubstr("normalise"), HasSubstr("gives none")));
 }
 

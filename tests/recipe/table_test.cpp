@@ -343,6 +343,40 @@ TEST_F(TableRecipe, RefusesAPhaseWithoutClassesOfThePhaseBeforeIt) {
   EXPECT_EQ(with(", TWO", ""), "accepted") << "a class that is new in the second phase";
 }
 
+TEST_F(TableRecipe, RefusesWeightsOfOtherColumns) {
+  const fs::path weights = run_recipe(read("price", {"name=first", "data.columns=[area, district]",
+                                                     "phases.0.epochs=1"}))
+                               .exported->path;
+  const auto with = [&](const std::string& columns, const std::string& file) {
+    return refusal("price", {"model.weights=" + weights.string(), "data.columns=" + columns,
+                             "data.file=" + file, "phases.0.epochs=1"});
+  };
+  EXPECT_EQ(with("[area, district]", file().string()), "accepted");
+  fs::remove_all(folder_ / "runs/houses");
+  std::string other = io::read_text(file());
+  for (size_t at = 0; (at = other.find(",d", at + 1)) != std::string::npos;) other[at + 1] = 'e';
+  other.replace(other.find(",eistrict"), 9, ",district");
+  io::write_atomically(folder_ / "other.csv", other);
+  EXPECT_THAT(with("[area, district]", (folder_ / "other.csv").string()),
+              HasSubstr("model.weights was trained on columns of the same names with other "
+                        "categories or numbers in them"));
+  EXPECT_THAT(
+      with("[area]", file().string()),
+      HasSubstr("model.weights was trained on the columns district, area, and the data have "
+                "area"));
+}
+
+TEST_F(TableRecipe, TrainsOnTheShareThatIsAskedWhereTheValidationHasFilesOfItsOwn) {
+  const auto description = [&](const std::string& train) {
+    return run_recipe(read("kind", {"data.valid_files=" + file().string(), "phases.0.epochs=1",
+                                    "batch=8", "name=of" + train, "data.train=" + train}))
+        .data;
+  };
+  EXPECT_THAT(description("0.5"), HasSubstr("train 60, valid 120"));
+  EXPECT_THAT(description("30"), HasSubstr("train 30, valid 120"));
+  EXPECT_THAT(description("0.8"), HasSubstr("train 120, valid 120"));
+}
+
 TEST_F(TableRecipe, WarnsOfAClassThatIsNotTrained) {
   write_kinds(folder_ / "three.csv", {"large", "small", "tiny"});
   write_kinds(folder_ / "two.csv", {"large", "small"});

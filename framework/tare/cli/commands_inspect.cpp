@@ -16,14 +16,15 @@ namespace tare::cli {
 
 int inspect_command(const Arguments& arguments) {
   std::filesystem::path path = arguments.positional().front();
-  if (!checkpoint::exists(path)) path = bundle_at(path);
+  const bool is_other = !interchange::format_of(path).empty();  // a file for other programs
+  if (!is_other && !checkpoint::exists(path)) path = bundle_at(path);
   const bool json = arguments.has("json"), brief = arguments.has("verify");
   if (json && brief)
     throw ConfigError("tare inspect",
                       "--json and --verify contradict each other; give one of them");
   const size_t width = brief ? kAnyWidth : width_for(std::cout);
   Description found;
-  if (interchange::format_of(path).empty()) {
+  if (!is_other) {
     found = json ? inspect_json(path) : inspect(path, width);
   } else {
     const FileParts parts = interchange::read_parts(path);

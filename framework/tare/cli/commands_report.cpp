@@ -49,7 +49,9 @@ int report_command(const Arguments& arguments) {
     throw ConfigError("tare report", "--json and --csv contradict each other; give one of them");
   const fs::path file = arguments.get("out", (folder / "report.html").string());
   const bool with_page = arguments.has("out") || (!json && !csv);
-  if (with_page) check_output_file(file, FileKind::html, "--out");
+  const bool is_own =
+      !arguments.has("out") && !fs::exists(folder);  // the reader says what is wrong
+  if (with_page && !is_own) check_output_file(file, FileKind::html, "--out");
   if (json) std::cout << report::run_json(folder, recording) << '\n';
   if (csv) write_tables(folder, arguments.get("csv"), recording);
   if (!with_page) return kSuccess;

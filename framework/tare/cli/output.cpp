@@ -51,7 +51,7 @@ bool is_of(const fs::path& file, const KindOfFile& kind) {
 
 void check_folder_of(const fs::path& file, std::string_view option) {
   const fs::path folder = file.parent_path();
-  if (folder.empty() || fs::is_directory(folder)) return;
+  if (folder.empty() || !file.has_filename() || fs::is_directory(folder)) return;
   throw ConfigError("tare", std::string(option) + " names a file in '" +
                                 printable(folder.string(), 1000) +
                                 "', which is no folder: make it, or give another name");

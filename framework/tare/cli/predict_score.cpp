@@ -42,6 +42,7 @@ Score::Score(const BundleManifest& manifest) : manifest_(manifest) {
 }
 
 void Score::add(const Outputs& predictions, const Truth& truth) {
+  if (truth.index == kIgnoredLabel) return;  // as losses and metrics ignore it
   const auto refuse = [] {
     throw ConfigError("predict",
                       "--score is for one output [samples, classes] or [samples, numbers], and the "

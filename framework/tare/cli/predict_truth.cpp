@@ -11,6 +11,7 @@
 #include "tare/base/error.h"
 #include "tare/data/npy.h"
 #include "tare/inference/one_score.h"
+#include "tare/metric/loss.h"
 #include "tare/transform/number_hint.h"
 
 namespace tare::cli {
@@ -167,7 +168,8 @@ std::vector<Truth> Truths::of_array(const std::string& path, int64_t samples) co
   for (int64_t i = 0; i < samples; ++i) {
     Truth truth;
     for (int64_t column = 0; column < columns; ++column, ++value) {
-      const bool is_class = *value >= 0 && *value < static_cast<double>(classes);
+      const bool is_class = (*value >= 0 && *value < static_cast<double>(classes)) ||
+                            *value == static_cast<double>(kIgnoredLabel);
       if (!has_numbers() && !is_class)
         refuse_array("has the class " + std::to_string(static_cast<int64_t>(*value)) +
                      " in sample " + std::to_string(i + 1) + ", and the model has " +

@@ -15,7 +15,7 @@ namespace tare::cli {
 
 /// Holds what a sample is known to be; a value.
 struct Truth {
-  int64_t index = -1;             ///< of its class; -1: it has numbers
+  int64_t index = -1;             ///< of its class; -1: it has numbers; kIgnoredLabel: none counts
   std::vector<double> numbers{};  ///< one for each output: of labels 0 or 1, else of targets
 };
 

@@ -119,6 +119,8 @@ void check_rule(const Rule& rule, const Node& node) {
   }
 }
 
+constexpr const char* kNoMapping = "must be a mapping";
+
 [[noreturn]] void wrong_type(const Node& node, const char* wanted) {
   throw ConfigError(node.source, "", std::string("must be ") + wanted, "", describe(node));
 }
@@ -241,9 +243,10 @@ std::string likeliest_key(const std::string& key, const std::vector<std::string>
 void read_fields(const Node& node, std::span<const Field> fields) {
   if (node.kind == Kind::null) return;
   if (node.kind != Kind::map)
-    throw ConfigError(node.source, "", "must be a mapping",
-                      fields.empty() ? "" : "{key: value} with the keys " + listed(names_of(fields)),
-                      describe(node));
+    throw ConfigError(
+        node.source, "", kNoMapping,
+        fields.empty() ? "" : "{key: value} with the keys " + listed(names_of(fields)),
+        describe(node));
   for (const Entry& entry : node.entries) {
     if (const Field* field = find(fields, entry.key)) {
       read_field(*field, entry);
@@ -271,8 +274,12 @@ void read_items(const Node& node, const Type& type, void* (*add)(void* list), vo
   const bool is_name = &type == &type_of<std::string>();  // which may have a comma
   const bool is_one = node.kind == Kind::scalar && node.text.find(',') == std::string::npos;
   if (is_one || (is_name && node.kind == Kind::scalar)) {
-    type.read(node, add(list));
-    return;
+    try {
+      type.read(node, add(list));
+      return;
+    } catch (const ConfigError& error) {
+      if (error.problem() != kNoMapping) throw;  // else a list of mappings was meant
+    }
   }
   if (node.kind != Kind::sequence)
     throw ConfigError(node.source, "", "must be a list",

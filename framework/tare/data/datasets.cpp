@@ -266,7 +266,9 @@ Splits splits_of(const Found& found, const DatasetPtr& data, const DataOptions& 
     return splits;
   }
   SplitSizes sizes{options.train, options.valid, options.test};
-  if (found.valid) sizes = {options.train + options.valid, 0, options.test};
+  // All that the other splits leave trains, unless `train` says less.
+  const bool all = options.train == DataOptions{}.train;
+  if (found.valid) sizes = {all ? options.train + options.valid : options.train, 0, options.test};
   Splits splits = split(data, sizes, seed, how);
   if (found.valid) splits.valid = whole(finished(found.valid, options));
   if (found.test && !splits.test) splits.test = whole(finished(found.test, options));

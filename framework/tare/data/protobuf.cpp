@@ -120,9 +120,14 @@ ProtobufWriter& ProtobufWriter::real(uint64_t number, float value) {
 }
 
 ProtobufWriter& ProtobufWriter::bytes(uint64_t number, std::string_view value) {
-  key(number, 2);
-  varint(value.size());
+  begin(number, value.size());
   text_ += value;
+  return *this;
+}
+
+ProtobufWriter& ProtobufWriter::begin(uint64_t number, uint64_t size) {
+  key(number, 2);
+  varint(size);
   return *this;
 }
 

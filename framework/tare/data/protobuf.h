@@ -58,6 +58,12 @@ class ProtobufWriter {
   ProtobufWriter& real(uint64_t number, float value);
   /// Adds a text, bytes or the text of another message.
   ProtobufWriter& bytes(uint64_t number, std::string_view value);
+  /// Adds a message.
+  ProtobufWriter& message(uint64_t number, const ProtobufWriter& message) {
+    return bytes(number, message.text());
+  }
+  /// Adds the head of a field of so many bytes, which the caller writes behind what is here.
+  ProtobufWriter& begin(uint64_t number, uint64_t size);
   /// Adds a repeated double, packed.
   ProtobufWriter& reals(uint64_t number, std::span<const double> values);
   /// Returns the bytes of the message so far.

@@ -6,6 +6,7 @@
 
 #include "tare/base/error.h"
 #include "tare/checkpoint/checkpoint.h"
+#include "tare/checkpoint/safetensors.h"
 
 namespace tare {
 namespace {
@@ -30,6 +31,16 @@ std::vector<fs::path> entries(const fs::path& folder, Keep keep) {
   if (error) throw IoError(kWhere, folder.string(), error.value());
   std::ranges::sort(found);
   return found;
+}
+
+/// Whether a file of any name begins as a bundle.
+bool is_bundle(const fs::path& path) {
+  if (!fs::is_regular_file(path)) return false;
+  try {
+    return checkpoint::SafeTensors::open(path).metadata().contains("tare");
+  } catch (const FormatError&) {  // a file of another kind
+    return false;
+  }
 }
 
 std::string shown(const fs::path& path) { return printable(path.string(), 1000); }
@@ -66,10 +77,15 @@ fs::path bundle_at(const fs::path& path) {
     throw ConfigError(kWhere, "'" + shown(path) + "' is a recipe and no bundle: `tare run " +
                                   shown(path) +
                                   " export=NAME.tare` trains its model and writes the bundle");
+  if (extension == ".onnx" || extension == ".pt2" || extension == ".gguf")
+    throw ConfigError(kWhere, "'" + shown(path) +
+                                  "' is a file for other programs and no bundle: `tare inspect " +
+                                  shown(path) + "` describes it");
   if (!fs::is_directory(path, error)) return path;
-  const auto bundles = entries(path, [](const fs::path& entry) {
+  auto bundles = entries(path, [](const fs::path& entry) {
     return entry.extension() == ".tare" && !fs::is_directory(entry);
   });
+  if (bundles.empty() && is_run(path)) bundles = entries(path, is_bundle);
   if (bundles.size() == 1) return bundles.front();
   const std::string folder = '\'' + shown(path) + "' ";
   if (bundles.empty()) throw ConfigError(kWhere, folder + text_of(path));

@@ -11,6 +11,9 @@
 
 namespace tare {
 
+/// Is the key of the manifest in the metadata of files that are no bundles.
+inline constexpr const char* kManifestKey = "tare.manifest";
+
 /// Returns the manifest as a bundle has it, see docs/formats.md, without the seal of a bundle;
 /// `digest` has the hashes of the tensors.
 [[nodiscard]] std::string manifest_json(const BundleManifest& manifest,

@@ -289,6 +289,9 @@ std::vector<Prediction> Predictor::classes(const at::Tensor& prediction, int64_t
   std::vector<float> scores(data, data + row.numel());
   std::vector<Prediction> result;
   const auto& labels = manifest().labels;
+  // The probability of labels of 0 and 1 in one column, which have no names.
+  if (labels.empty() && manifest().activation == "sigmoid" && scores.size() == 1)
+    return {{.label = "1", .index = 1, .probability = scores.front()}};
   if (has_one_score(manifest()) && scores.size() == 1)
     scores = {1 - scores.front(), scores.front()};
   for (const size_t at : highest(scores, static_cast<size_t>(std::max<int64_t>(top, 1))))

@@ -1,6 +1,7 @@
 // From a bundle's manifest and tensors to a graph, its verification, and a file.
 #include "tare/interchange/export_file.h"
 
+#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/randint.h>
@@ -44,20 +45,26 @@ void refuse_other_file(const std::filesystem::path& path, const FileFormat& form
   if (!std::filesystem::is_regular_file(path))
     throw ConfigError(
         kExport, "'" + printable(path.string()) + "' is no regular file: give the name of a file");
-  std::string start(256, '\0');
-  io::File file(path, io::Mode::read);
-  start.resize(file.read(start.data(), start.size()));
-  static const std::map<std::string, std::string> kStarts{
-      {"gguf", "GGUF"},
-      {"onnx", std::string("\x08\x08\x12\x04tare")},
-      {"pt2", "model/data/weights/"},
-      {"safetensors", "tare.manifest"}};
-  if (start.empty() || start.find(kStarts.at(format.name)) != std::string::npos) return;
+  if (std::filesystem::file_size(path) == 0) return;
+  if (format_of(path) == format.name && is_ours(path)) return;
   throw ConfigError(kExport, "'" + printable(path.string()) + "' would be replaced, and is no " +
                                  format.name +
                                  " file that Tare has written: give another name, "
                                  "or remove the file");
 }
+
+/// Leaves LibTorch's generator of the host as it is, of which models and values are drawn.
+class KeepGenerator {
+ public:
+  KeepGenerator() = default;
+  ~KeepGenerator() { generator_.set_state(state_); }
+  KeepGenerator(const KeepGenerator&) = delete;
+  KeepGenerator& operator=(const KeepGenerator&) = delete;
+
+ private:
+  at::Generator generator_ = at::detail::getDefaultCPUGenerator();
+  at::Tensor state_ = generator_.get_state();
+};
 
 /// Makes the model of the registry, with weights of any values.
 Model model_of(const BundleManifest& manifest) {
@@ -184,6 +191,7 @@ void check_file(const std::string& format, const BundleManifest& manifest,
   const FileFormat& chosen = chosen_format(format, weights);
   if (chosen.name == "safetensors") return;
   if (chosen.name == "gguf") return check_gpt(manifest);
+  const KeepGenerator keep;
   std::optional<Model> made;
   if (!module || !manifest.model.name.empty()) made = model_of(manifest);
   Graph graph = graph_of(made ? *made : *module, inputs_of(manifest));
@@ -202,7 +210,11 @@ ExportedFile export_file(const std::filesystem::path& path, const std::string& f
   const std::string text = manifest_json(manifest, digest);
   ExportedFile report;
   if (chosen.name == "safetensors") {
-    const checkpoint::Digest seal{.layout = checkpoint::hash(text), .tensors = digest.tensors};
+    std::vector<TensorPart> parts;
+    for (const NamedTensor& one : plain)
+      if (digest.tensors.contains(one.name)) parts.push_back(part_of(one));
+    const checkpoint::Digest seal{.layout = checkpoint::hash(text + outline(parts)),
+                                  .tensors = digest.tensors};
     checkpoint::write(path, plain, {{kManifestKey, text}, {kSealKey, seal_text(seal)}});
   } else if (chosen.name == "gguf") {
     const GgufType type = weights == "q8_0"   ? GgufType::q8_0
@@ -210,6 +222,7 @@ ExportedFile export_file(const std::filesystem::path& path, const std::string& f
                                               : GgufType::f32;
     write_gpt_gguf(path, manifest, plain, type, text);
   } else {
+    const KeepGenerator keep;
     std::optional<Model> made;
     if (!module || !manifest.model.name.empty()) {
       made = model_of(manifest);

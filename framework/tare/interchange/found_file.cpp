@@ -14,6 +14,12 @@ checkpoint::Digest read_seal(std::string_view text, const std::filesystem::path&
                                       kReadFile, path, "hashes");
 }
 
+std::string outline(const std::vector<TensorPart>& tensors) {
+  nlohmann::json all = nlohmann::json::object();  // sorted by name
+  for (const TensorPart& one : tensors) all[one.name] = {one.dtype, one.shape};
+  return all.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
 std::string hash_of(const at::Tensor& tensor) {
   const at::Tensor dense = tensor.contiguous();
   return checkpoint::hash(

@@ -17,13 +17,13 @@
 #include "tare/checkpoint/digest.h"
 #include "tare/checkpoint/safetensors.h"
 #include "tare/inference/inspect.h"
+#include "tare/inference/manifest_json.h"
 
 namespace tare::interchange {
 
 inline constexpr const char* kReadFile = "read_file";       // in messages
 inline constexpr const char* kSealKey = "tare.seal";        // of the metadata of onnx and gguf
 inline constexpr const char* kSealFile = "tare_seal.json";  // below extra/ of pt2
-inline constexpr const char* kManifestKey = "tare.manifest";
 inline constexpr const char* kManifestFile = "tare.json";
 
 /// Holds a tensor and its bytes in the mapped file.
@@ -43,7 +43,7 @@ struct FoundFile {
   std::string manifest{};                    ///< JSON; empty: the file has none
 };
 
-/// Each reads a file of its format. Throws FormatError for one that breaks the rules of the format,
+/// Reads a file of the format. Throws FormatError for one that breaks the rules of the format,
 /// IoError.
 [[nodiscard]] FoundFile find_gguf(const std::filesystem::path& path);
 [[nodiscard]] FoundFile find_onnx(const std::filesystem::path& path);
@@ -54,6 +54,8 @@ struct FoundFile {
 /// Returns the hashes. Throws FormatError for another text.
 [[nodiscard]] checkpoint::Digest read_seal(std::string_view text,
                                            const std::filesystem::path& path);
+/// Returns names, dtypes and shapes of tensors, in any order, as a text.
+[[nodiscard]] std::string outline(const std::vector<TensorPart>& tensors);
 /// Returns the hash of the bytes of a tensor on the host.
 [[nodiscard]] std::string hash_of(const at::Tensor& tensor);
 /// Returns the bytes of a shape with elements of so many bytes; unset: no file has so many, or a

@@ -5,6 +5,7 @@
 
 #include "tare/base/io.h"
 #include "tare/checkpoint/manifest.h"
+#include "tare/data/protobuf.h"
 #include "tare/interchange/found_file.h"
 #include "tare/interchange/onnx_fields.h"
 #include "tare/interchange/onnx_nodes.h"
@@ -52,45 +53,47 @@ class Pieces {
   uint64_t size_ = 0;
 };
 
-Message value_info(const Value& value, const std::string& name) {
+ProtobufWriter value_info(const Value& value, const std::string& name) {
   constexpr uint32_t kName = 1, kType = 2, kTensor = 1, kElement = 1, kShape = 2, kDim = 1,
                      kDimValue = 1, kDimSymbol = 2;
-  Message shape;
+  ProtobufWriter shape;
   for (const Size& size : value.sizes) {
-    Message dim;
+    ProtobufWriter dim;
     if (size.fixed())
-      dim.number(kDimValue, size.constant);
+      dim.integer(kDimValue, size.constant);
     else if (size == Size{.batch = 1})
-      dim.text(kDimSymbol, "batch");
+      dim.bytes(kDimSymbol, "batch");
     else if (size == Size{.length = 1})
-      dim.text(kDimSymbol, "length");  // another size depends on these, and has no name
+      dim.bytes(kDimSymbol, "length");  // another size depends on these, and has no name
     shape.message(kDim, dim);
   }
-  Message tensor;
-  tensor.number(kElement, onnx_type(value.type)).message(kShape, shape);
-  return Message().text(kName, name).message(kType, Message().message(kTensor, tensor));
+  ProtobufWriter tensor;
+  tensor.integer(kElement, onnx_type(value.type)).message(kShape, shape);
+  return ProtobufWriter()
+      .bytes(kName, name)
+      .message(kType, ProtobufWriter().message(kTensor, tensor));
 }
 
-Message tensor_head(const Weight& weight) {
-  Message head;
-  for (const int64_t size : weight.tensor.sizes()) head.number(tensor_field::kDims, size);
-  head.number(tensor_field::kType, onnx_type(weight.tensor.scalar_type()))
-      .text(tensor_field::kName, weight.name);
+ProtobufWriter tensor_head(const Weight& weight) {
+  ProtobufWriter head;
+  for (const int64_t size : weight.tensor.sizes()) head.integer(tensor_field::kDims, size);
+  head.integer(tensor_field::kType, onnx_type(weight.tensor.scalar_type()))
+      .bytes(tensor_field::kName, weight.name);
   return head;
 }
 
-Message entry(const std::string& key, const std::string& value) {
-  return Message().text(1, key).text(2, value);
+ProtobufWriter entry(const std::string& key, const std::string& value) {
+  return ProtobufWriter().bytes(1, key).bytes(2, value);
 }
 
 /// Returns the message of a weight in another file.
-Message external(const Weight& weight, const std::string& file, int64_t offset) {
-  Message tensor = tensor_head(weight);
+ProtobufWriter external(const Weight& weight, const std::string& file, int64_t offset) {
+  ProtobufWriter tensor = tensor_head(weight);
   for (const auto& [key, value] : {std::pair<std::string, std::string>{"location", file},
                                    {"offset", std::to_string(offset)},
                                    {"length", std::to_string(weight.tensor.nbytes())}})
     tensor.message(tensor_field::kExternal, entry(key, value));
-  return tensor.number(tensor_field::kLocation, 1);
+  return tensor.integer(tensor_field::kLocation, 1);
 }
 
 }  // namespace
@@ -112,10 +115,10 @@ std::filesystem::path write_onnx(const std::filesystem::path& path, const Graph&
   Pieces body, weights;
   checkpoint::Digest seal;
   for (const std::string& node : made.nodes)
-    body.add(Message().text(graph_field::kNode, node).bytes());
-  body.add(Message().text(graph_field::kName, "model").bytes());
+    body.add(ProtobufWriter().bytes(graph_field::kNode, node).text());
+  body.add(ProtobufWriter().bytes(graph_field::kName, "model").text());
   for (const std::string& constant : made.constants)
-    body.add(Message().text(graph_field::kInitializer, constant).bytes());
+    body.add(ProtobufWriter().bytes(graph_field::kInitializer, constant).text());
   for (const Weight& weight : graph.weights) {
     if (!used[weight.value]) continue;
     seal.tensors[weight.name] = hash_of(weight.tensor);
@@ -123,47 +126,47 @@ std::filesystem::path write_onnx(const std::filesystem::path& path, const Graph&
       const auto at = static_cast<int64_t>(weights.size());
       const int64_t gap = (kDataAlignment - at % kDataAlignment) % kDataAlignment;
       weights.add(std::string(static_cast<size_t>(gap), '\0'));
-      body.add(Message()
+      body.add(ProtobufWriter()
                    .message(graph_field::kInitializer,
                             external(weight, data.filename().string(), at + gap))
-                   .bytes());
+                   .text());
       weights.add(weight.tensor);
       continue;
     }
-    Message head = tensor_head(weight);
+    ProtobufWriter head = tensor_head(weight);
     head.begin(tensor_field::kRaw, weight.tensor.nbytes());
-    body.add(Message()
-                 .begin(graph_field::kInitializer, head.bytes().size() + weight.tensor.nbytes())
-                 .bytes() +
-             head.bytes());
+    body.add(ProtobufWriter()
+                 .begin(graph_field::kInitializer, head.text().size() + weight.tensor.nbytes())
+                 .text() +
+             head.text());
     body.add(weight.tensor);
   }
   for (const size_t input : graph.inputs)
-    body.add(Message()
+    body.add(ProtobufWriter()
                  .message(graph_field::kInput, value_info(graph.values[input], made.names[input]))
-                 .bytes());
+                 .text());
   for (const size_t output : graph.outputs)
     body.add(
-        Message()
+        ProtobufWriter()
             .message(graph_field::kOutput, value_info(graph.values[output], made.names[output]))
-            .bytes());
-  Message head;
-  head.number(model_field::kIrVersion, kOnnxIr).text(model_field::kProducer, "tare");
-  head.message(model_field::kOpset, Message().text(1, "").number(2, kOnnxOpset));
+            .text());
+  ProtobufWriter head;
+  head.integer(model_field::kIrVersion, kOnnxIr).bytes(model_field::kProducer, "tare");
+  head.message(model_field::kOpset, ProtobufWriter().bytes(1, "").integer(2, kOnnxOpset));
   for (const auto& [key, value] : options.metadata)
     head.message(model_field::kMetadata, entry(key, value));
-  const Message graph_head = Message().begin(model_field::kGraph, body.size());
+  const ProtobufWriter graph_head = ProtobufWriter().begin(model_field::kGraph, body.size());
   seal.layout = std::string(16, '0');  // as long as a hash
-  const size_t seal_bytes = entry(kSealKey, seal_text(seal)).bytes().size();
-  seal.layout =
-      checkpoint::hash(head.bytes() + Message().begin(model_field::kMetadata, seal_bytes).bytes() +
-                       graph_head.bytes() + body.without_tensors());
+  const size_t seal_bytes = entry(kSealKey, seal_text(seal)).text().size();
+  seal.layout = checkpoint::hash(head.text() +
+                                 ProtobufWriter().begin(model_field::kMetadata, seal_bytes).text() +
+                                 graph_head.text() + body.without_tensors());
   head.message(model_field::kMetadata, entry(kSealKey, seal_text(seal)));
   // The data first: a model without its data would be worse than data without a model.
   if (!inside) io::write_atomically(data, [&](io::File& file) { weights.write(file); });
   io::write_atomically(path, [&](io::File& file) {
-    file.write(head.bytes());
-    file.write(graph_head.bytes());
+    file.write(head.text());
+    file.write(graph_head.text());
     body.write(file);
   });
   return inside ? std::filesystem::path() : data;

@@ -12,6 +12,7 @@
 #include <variant>
 
 #include "tare/base/error.h"
+#include "tare/data/protobuf.h"
 
 namespace tare::interchange {
 namespace {
@@ -29,32 +30,34 @@ using Names = std::vector<std::string>;
 class Attributes {
  public:
   Attributes& number(const char* name, int64_t value) {
-    return add(Message().text(kName, name).number(kInt, value).number(kType, 2));
+    return add(ProtobufWriter().bytes(kName, name).integer(kInt, value).integer(kType, 2));
   }
   Attributes& real(const char* name, double value) {
-    return add(
-        Message().text(kName, name).real(kFloat, static_cast<float>(value)).number(kType, 1));
+    return add(ProtobufWriter()
+                   .bytes(kName, name)
+                   .real(kFloat, static_cast<float>(value))
+                   .integer(kType, 1));
   }
   Attributes& text(const char* name, const std::string& value) {
-    return add(Message().text(kName, name).text(kString, value).number(kType, 3));
+    return add(ProtobufWriter().bytes(kName, name).bytes(kString, value).integer(kType, 3));
   }
   Attributes& numbers(const char* name, const std::vector<int64_t>& values) {
-    Message message;
-    message.text(kName, name);
-    for (const int64_t value : values) message.number(kInts, value);
-    return add(message.number(kType, 7));
+    ProtobufWriter message;
+    message.bytes(kName, name);
+    for (const int64_t value : values) message.integer(kInts, value);
+    return add(message.integer(kType, 7));
   }
-  void write(Message& node) const {
-    for (const Message& attribute : all_) node.message(5, attribute);
+  void write(ProtobufWriter& node) const {
+    for (const ProtobufWriter& attribute : all_) node.message(5, attribute);
   }
 
  private:
   static constexpr uint32_t kName = 1, kFloat = 2, kInt = 3, kString = 4, kInts = 8, kType = 20;
-  Attributes& add(const Message& attribute) {
+  Attributes& add(const ProtobufWriter& attribute) {
     all_.push_back(attribute);
     return *this;
   }
-  std::vector<Message> all_;
+  std::vector<ProtobufWriter> all_;
 };
 
 class Translator {
@@ -139,12 +142,12 @@ class Translator {
   std::string fresh(const std::string& wish) { return take_name(taken_, wish); }
   void add(const char* op, const Names& inputs, const Names& outputs,
            const Attributes& attributes = {}) {
-    Message node;
-    for (const std::string& input : inputs) node.text(1, input);
-    for (const std::string& output : outputs) node.text(2, output);
-    node.text(3, "node_" + std::to_string(made_.nodes.size())).text(4, op);
+    ProtobufWriter node;
+    for (const std::string& input : inputs) node.bytes(1, input);
+    for (const std::string& output : outputs) node.bytes(2, output);
+    node.bytes(3, "node_" + std::to_string(made_.nodes.size())).bytes(4, op);
     attributes.write(node);
-    made_.nodes.push_back(node.bytes());
+    made_.nodes.push_back(node.text());
   }
   /// Adds a node whose result is not one of the graph's, and returns its name.
   std::string add_inner(const char* op, const Names& inputs, const Attributes& attributes = {}) {
@@ -155,9 +158,10 @@ class Translator {
   std::string constant(const std::vector<int64_t>& shape, c10::ScalarType type,
                        const std::string& raw) {
     const std::string name = fresh("constant");
-    Message tensor;
-    for (const int64_t size : shape) tensor.number(1, size);
-    made_.constants.push_back(tensor.number(2, onnx_type(type)).text(8, name).text(9, raw).bytes());
+    ProtobufWriter tensor;
+    for (const int64_t size : shape) tensor.integer(1, size);
+    made_.constants.push_back(
+        tensor.integer(2, onnx_type(type)).bytes(8, name).bytes(9, raw).text());
     return name;
   }
   std::string integers(const std::vector<int64_t>& values) {

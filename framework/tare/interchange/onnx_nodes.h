@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "tare/interchange/graph.h"
-#include "tare/interchange/protobuf.h"
 
 namespace tare::interchange {
 

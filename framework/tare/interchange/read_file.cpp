@@ -18,7 +18,8 @@ namespace fs = std::filesystem;
 /// Whether it is a file of safetensors with the manifest of a model.
 bool has_manifest(const fs::path& path) {
   try {
-    return checkpoint::SafeTensors::open(path).metadata().contains(kManifestKey);
+    const auto file = checkpoint::SafeTensors::open(path);
+    return file.metadata().contains(kManifestKey) || file.metadata().contains(kSealKey);
   } catch (const FormatError&) {  // which inspect() describes
     return false;
   }
@@ -27,7 +28,8 @@ bool has_manifest(const fs::path& path) {
 FoundFile find_safetensors(const fs::path& path) {
   FoundFile found{.weights = checkpoint::SafeTensors::open(path)};
   const auto& metadata = found.weights->metadata();
-  found.manifest = found.rest = metadata.at(kManifestKey);
+  if (const auto manifest = metadata.find(kManifestKey); manifest != metadata.end())
+    found.manifest = found.rest = manifest->second;
   if (const auto seal = metadata.find(kSealKey); seal != metadata.end())
     found.seal = read_seal(seal->second, path);
   for (const checkpoint::TensorInfo& info : found.weights->tensors()) {
@@ -38,6 +40,9 @@ FoundFile find_safetensors(const fs::path& path) {
                                       .bytes = info.bytes},
                              .bytes = found.weights->data(info)});
   }
+  std::vector<TensorPart> parts;
+  for (const FoundTensor& one : found.tensors) parts.push_back(one.part);
+  found.rest += outline(parts);
   return found;
 }
 
@@ -120,6 +125,14 @@ FileParts read_parts(const fs::path& path) {
     parts.problem = error.what();
   }
   return parts;
+}
+
+bool is_ours(const fs::path& path) {
+  try {
+    return find(path, format_of(path)).seal.has_value();
+  } catch (const FormatError&) {  // a file that nobody can read
+    return false;
+  }
 }
 
 void verify_file(const fs::path& path) {

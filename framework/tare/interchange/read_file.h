@@ -19,6 +19,9 @@ namespace tare::interchange {
 /// file. Damage is described by FileParts::problem. Throws IoError.
 [[nodiscard]] FileParts read_parts(const std::filesystem::path& path);
 
+/// Whether Tare has written a file of one of these formats, which can be read. Throws IoError.
+[[nodiscard]] bool is_ours(const std::filesystem::path& path);
+
 /// Throws FormatError, naming the tensors, for a file of Tare that is not as it was written.
 void verify_file(const std::filesystem::path& path);
 

@@ -139,6 +139,7 @@ FoundFile find_gguf(const fs::path& path) {
   };
   found.rest = std::string(text(0, seal_begin)) + std::string(text(seal_end, in.at()));
   const uint64_t data = (in.at() + alignment - 1) / alignment * alignment;
+  size_t end = data;
   for (size_t i = 0; i < found.tensors.size(); ++i) {
     FoundTensor& one = found.tensors[i];
     const auto bytes = static_cast<uint64_t>(one.part.bytes);
@@ -146,7 +147,9 @@ FoundFile find_gguf(const fs::path& path) {
         bytes > all.size() - data - offsets[i])
       in.refuse("tensor " + printable(one.part.name), "ends behind the end of the file");
     one.bytes = all.subspan(data + offsets[i], bytes);
+    end = std::max(end, (data + offsets[i] + bytes + alignment - 1) / alignment * alignment);
   }
+  if (end < all.size()) found.rest += text(end, all.size());
   return found;
 }
 

@@ -147,14 +147,18 @@ void check_columns(const RecipeOptions& recipe, const OpenData& data) {
   check_codes(recipe, *given, splits.test, "test");
 }
 
+bool same_columns(const RowCoding& one, const RowCoding& other) {
+  return std::ranges::equal(one.columns, other.columns,
+                            [](const ColumnCoding& a, const ColumnCoding& b) {
+                              return a.name == b.name && a.kind == b.kind && a.texts == b.texts;
+                            });
+}
+
 void check_same_columns(const RecipeOptions& recipe, size_t phase, const DataFacts& first,
                         const DataFacts& own) {
   const RowCoding *wanted = rows_of(first), *have = rows_of(own);
   if (!wanted && !have) return;
-  const auto same = [](const ColumnCoding& one, const ColumnCoding& other) {
-    return one.name == other.name && one.kind == other.kind && one.texts == other.texts;
-  };
-  if (wanted && have && std::ranges::equal(wanted->columns, have->columns, same)) return;
+  if (wanted && have && same_columns(*wanted, *have)) return;
   const std::string path = "phases." + std::to_string(phase) + ".data";
   refuse(recipe, path,
          "has other columns, or other categories, than the data of the recipe, for which the model "

@@ -29,6 +29,9 @@ void check_columns(const RecipeOptions& recipe, const OpenData& data);
 [[nodiscard]] std::vector<std::string> category_columns(const RecipeOptions& recipe,
                                                         const DataFacts& data);
 
+/// Whether rows of both become samples of which a model takes each number for one thing.
+[[nodiscard]] bool same_columns(const RowCoding& one, const RowCoding& other);
+
 /// Throws ConfigError unless a phase with data of its own has the columns and categories of the
 /// first data, if those are a table.
 void check_same_columns(const RecipeOptions& recipe, size_t phase, const DataFacts& first,

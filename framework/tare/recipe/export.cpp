@@ -267,6 +267,13 @@ BundleExport export_bundle(const fs::path& from, const fs::path& to, const Bundl
     check_weight_storage(*format.weights, kExport);
   }
   if (!to.empty()) check_target(to);
+  for (const interchange::FileFormat& other : interchange::file_formats())
+    if (format.format == kTare && to.extension() == other.extension)
+      throw ConfigError(kExport,
+                        "'" + printable(to.string(), 1000) +
+                            "' would be a bundle with the extension of " + other.name +
+                            ": give --format " + other.name + ", or a name such as " +
+                            printable(fs::path(to).replace_extension(".tare").string(), 1000));
   // "run/" and "run/saved/" name what they name without the separator at the end.
   const fs::path path = from.has_filename() ? from : from.parent_path();
   if (fs::is_directory(path)) {

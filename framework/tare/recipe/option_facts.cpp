@@ -28,9 +28,11 @@ std::string type_of(const OptionProbe& refusal, const std::optional<ConfigError>
   const std::string of_list = list ? without_must_be(list->problem()) : "";
   const bool is_list_of_words = !word && !refusal(Node::sequence({}));  // which one word is too
   if (is_list_of_words) return list_of(of_list);
+  const auto several = refusal(Node::string("?, ?"));  // one number is a list of one
+  if (several && several->problem() == "must be a list")
+    return of_list.empty() ? "a list" : list_of(of_list);
   if (!word || wants_a_name(word)) return of_list;
-  const std::string type = without_must_be(word->problem());
-  return type == "a list" && !of_list.empty() ? list_of(of_list) : type;
+  return without_must_be(word->problem());
 }
 
 std::string range_of(const OptionProbe& refusal) {

@@ -212,6 +212,10 @@ class Checker {
     if (name.empty()) return;
     if (name == "true" || name == "false")
       fail({"export"}, "must be the name of a file", "such as model.tare; null: none", name);
+    for (const interchange::FileFormat& format : interchange::file_formats())
+      if (name.ends_with(format.extension))
+        fail({"export"}, "names a bundle, and has the extension of " + format.name,
+             "such as model.tare, with export_formats: [" + format.name + "]", name);
     plain_name(name, {"export"});
   }
 

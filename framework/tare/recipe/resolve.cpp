@@ -110,11 +110,14 @@ void check_run(const RecipeOptions& recipe, RecipeData& data) {
   const RecipeOptions& run = resolved.recipe;
   const ModelOptions options = models::without_weights(model_options(run, resolved.facts));
   check_weights(run, resolved.facts);
+  warn_of_weights_bundle(run, resolved.facts);
+  std::optional<ModelSpec> spec;
   try {
     const plan::MetaScope meta;
     std::optional<Model> model;
     make_for(run, resolved.facts, [&] { model.emplace(models::make(run.model.name, options)); });
     check_model(run, resolved.facts, *model);
+    spec = model->spec();
     for (size_t i = 0; i < run.phases.size(); ++i) {
       check_batches(run, i, resolved.phases[i],
                     [&] { return refuses_one_of(resolved.phases[i], *model); });
@@ -123,6 +126,7 @@ void check_run(const RecipeOptions& recipe, RecipeData& data) {
   } catch (const plan::NotPlannable& error) {
     log::debug("the model is not checked: " + std::string(error.what()));
   }
+  if (spec) check_formats(run, resolved.phases.back(), *spec);
 }
 
 }  // namespace tare

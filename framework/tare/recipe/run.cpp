@@ -93,6 +93,7 @@ class Runner {
     at::manual_seed(recipe_.learner.seed);
     // Before the folder: what is refused here leaves nothing behind.
     Model model = make_model(recipe_, facts_, of_phases_);
+    check_formats(recipe_, of_phases_.back(), *model.spec());
     const auto lock = open_folder();
     try {
       run_in_folder(std::move(model), before, start, tracker);
@@ -166,7 +167,6 @@ class Runner {
   }
 
   void run_learner(Model model) {
-    check_formats(recipe_, of_phases_.back(), *model.spec());
     LearnerOptions options = learner_options(recipe_, 0, of_phases_.front());
     options.folder = folder_;
     options.callbacks = chosen_callbacks({});

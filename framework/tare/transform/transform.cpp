@@ -194,7 +194,9 @@ at::Tensor Transforms::apply_rows(const at::Tensor& images, std::span<const int6
 
 void from_node(const config::Node& node, Transforms& transforms) {
   std::vector<Transform> steps;
-  if (node.kind != config::Kind::sequence && node.kind != config::Kind::null)
+  if (node.kind == config::Kind::scalar && node.text.find(',') == std::string::npos)
+    steps.push_back(read_transform(node));  // one is a list of one
+  else if (node.kind != config::Kind::sequence && node.kind != config::Kind::null)
     throw ConfigError(node.source, "", "must be a list of transforms", "[{flip: {}}]",
                       config::describe(node));
   for (size_t i = 0; i < node.items.size(); ++i) {
