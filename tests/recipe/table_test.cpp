@@ -344,12 +344,13 @@ TEST_F(TableRecipe, RefusesAPhaseWithoutClassesOfThePhaseBeforeIt) {
 }
 
 TEST_F(TableRecipe, RefusesWeightsOfOtherColumns) {
-  const fs::path weights = run_recipe(read("price", {"name=first", "data.columns=[area, district]",
-                                                     "phases.0.epochs=1"}))
-                               .exported->path;
+  const fs::path weights =
+      run_recipe(read("price", {"name=first", "loss=mse", "metrics=mae",
+                                "data.columns=[area, district]", "phases.0.epochs=1"}))
+          .exported->path;
   const auto with = [&](const std::string& columns, const std::string& file) {
-    return refusal("price", {"model.weights=" + weights.string(), "data.columns=" + columns,
-                             "data.file=" + file, "phases.0.epochs=1"});
+    return refusal("price", {"model.weights=" + weights.string(), "loss=mse", "metrics=mae",
+                             "data.columns=" + columns, "data.file=" + file, "phases.0.epochs=1"});
   };
   EXPECT_EQ(with("[area, district]", file().string()), "accepted");
   fs::remove_all(folder_ / "runs/houses");
@@ -368,8 +369,10 @@ TEST_F(TableRecipe, RefusesWeightsOfOtherColumns) {
 
 TEST_F(TableRecipe, TrainsOnTheShareThatIsAskedWhereTheValidationHasFilesOfItsOwn) {
   const auto description = [&](const std::string& train) {
-    return run_recipe(read("kind", {"data.valid_files=" + file().string(), "phases.0.epochs=1",
-                                    "batch=8", "name=of" + train, "data.train=" + train}))
+    fs::copy_file(file(), folder_ / "valid.csv", fs::copy_options::skip_existing);
+    return run_recipe(read("kind", {"data.valid_files=" + (folder_ / "valid.csv").string(),
+                                    "phases.0.epochs=1", "batch=8", "name=of" + train,
+                                    "data.train=" + train}))
         .data;
   };
   EXPECT_THAT(description("0.5"), HasSubstr("train 60, valid 120"));

@@ -94,6 +94,7 @@ ResolvedRecipe resolve_recipe(const RecipeOptions& given, RecipeData& data) {
 // A sample shape that the recipe does not give is that of its data.
 Model make_model(const RecipeOptions& recipe, const DataFacts& facts,
                  const std::vector<DataFacts>& phases) {
+  check_weight_columns(recipe, facts);
   std::optional<Model> made;
   make_for(recipe, facts,
            [&] { made.emplace(models::make(recipe.model.name, model_options(recipe, facts))); });

@@ -2,6 +2,7 @@
 #include "tare/recipe/weights_bundle.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <optional>
 #include <set>
 #include <string>
@@ -38,7 +39,8 @@ std::string text_of(const std::vector<std::string>& labels) {
 
 /// Returns the manifest of a bundle, or of weights that `tare export` wrote; unset: there is none.
 std::optional<BundleManifest> manifest_in(const std::string& path) {
-  if (checkpoint::is_torch_file(path)) return std::nullopt;
+  if (!std::filesystem::is_regular_file(path) || checkpoint::is_torch_file(path))
+    return std::nullopt;  // which others refuse, or has no manifest
   const auto file = checkpoint::SafeTensors::open(path);
   if (file.metadata().contains("tare")) return open_bundle(path).manifest();
   const auto text = file.metadata().find(kManifestKey);
@@ -113,7 +115,15 @@ void warn_of_weights_bundle(const RecipeOptions& recipe, const DataFacts& data) 
                       : ""));
 }
 
+void check_weight_columns(const RecipeOptions& recipe, const DataFacts& data) {
+  const std::string& path = recipe.model.options.weights;
+  if (path.empty() || !data.bundle) return;
+  if (const auto manifest = manifest_in(path); manifest && manifest->rows)
+    check_columns_of(recipe, *manifest->rows, *data.bundle);
+}
+
 void check_weights(const RecipeOptions& recipe, const DataFacts& data) {
+  check_weight_columns(recipe, data);
   const std::string& path = recipe.model.options.weights;
   if (path.empty()) return;
   const auto targets = targets_of(recipe, data);
@@ -121,8 +131,6 @@ void check_weights(const RecipeOptions& recipe, const DataFacts& data) {
   const std::string head = models::head_of(recipe.model.name, options);
   if (targets)
     make_for(recipe, data, [&] { models::check_weights(*targets, head, path, options.rename); });
-  if (const auto manifest = manifest_in(path); manifest && manifest->rows && data.bundle)
-    check_columns_of(recipe, *manifest->rows, *data.bundle);
 }
 
 }  // namespace tare
