@@ -122,14 +122,15 @@ TEST(ExportFile, StoresTheMatricesOfAGptAsAsked) {
   };
   const Exported net = letters(32);
   const auto bytes = [&](const std::string& weights) {
-    return export_file(folder / "x", "gguf", net.manifest, net.tensors, weights).bytes;
+    return export_file(folder / "x", "gguf", net.manifest, net.tensors, {.weights = weights}).bytes;
   };
   EXPECT_EQ(bytes(""), bytes("fp32"));
   EXPECT_LT(bytes("fp16"), bytes("fp32"));
   EXPECT_LT(bytes("q8_0"), bytes("fp16"));
   const Exported narrow = letters(16);
   EXPECT_THAT(outcome_of([&] {
-                export_file(folder / "x", "gguf", narrow.manifest, narrow.tensors, "q8_0");
+                export_file(folder / "x", "gguf", narrow.manifest, narrow.tensors,
+                            {.weights = "q8_0"});
               }),
               HasSubstr("has rows whose length 32 does not divide, for q8_0: choose fp16"));
 }
@@ -142,9 +143,10 @@ TEST(ExportFile, RefusesWhatItDoesNotKnow) {
   };
   EXPECT_THAT(refusal("nope"), HasSubstr("got nope; allowed: tare, gguf, onnx, pt2, safetensors"));
   EXPECT_THAT(refusal("gguf"), HasSubstr("the model is resnet9: GGUF is for the model gpt"));
-  EXPECT_THAT(
-      outcome_of([&] { export_file(folder / "x", "onnx", net.manifest, net.tensors, "fp8"); }),
-      HasSubstr("--weights is no storage of onnx, got fp8; allowed: fp32"));
+  EXPECT_THAT(outcome_of([&] {
+                export_file(folder / "x", "onnx", net.manifest, net.tensors, {.weights = "fp8"});
+              }),
+              HasSubstr("--weights is no storage of onnx, got fp8; allowed: fp32"));
   net.manifest.model = {};
   EXPECT_THAT(refusal("pt2"), HasSubstr("is not in the registry"));
   EXPECT_EQ(refusal("safetensors"), "accepted");

@@ -4,6 +4,7 @@
 
 #include "interchange/modules.h"
 #include "support/outcome.h"
+#include "tare/interchange/fold_norms.h"
 #include "tare/interchange/replay.h"
 
 namespace tare::interchange {
@@ -147,6 +148,56 @@ TEST(Difference, IsAShareOfTheLargestMagnitude) {
   EXPECT_EQ(difference(torch::tensor({0.0F, NAN}), torch::tensor({0.5F, NAN})), 0.5);
   EXPECT_EQ(difference(torch::tensor({NAN, -4.0F}), x), INFINITY);
   EXPECT_EQ(difference(torch::rand({3}), x), INFINITY);
+}
+
+TEST(FoldNorms, LeavesWhatTheGraphComputes) {
+  int folded_in_all = 0;
+  for (const ZooCase& one : zoo_cases()) {
+    torch::manual_seed(5);
+    Model model = one.made();
+    for (const NamedTensor& buffer : model.buffers())  // as after a training
+      if (buffer.tensor.is_floating_point()) buffer.tensor.detach().uniform_(0.5, 2);
+    Graph graph = graph_of(model, one.inputs);
+    const auto norms = [&] {
+      return std::ranges::count(graph.nodes, std::string("aten::batch_norm"), &Node::op);
+    };
+    const auto before = norms();
+    const size_t weights = graph.weights.size();
+    const int64_t folded = fold_norms(graph);
+    folded_in_all += static_cast<int>(folded);
+    EXPECT_EQ(norms(), before - folded) << one.name;
+    if (one.name.starts_with("resnet") || one.name.starts_with("mobilenet")) {
+      EXPECT_EQ(norms(), 0) << one.name;
+      EXPECT_LE(graph.weights.size() + 4 * static_cast<size_t>(folded), weights) << one.name;
+    }
+    if (folded == 0) {
+      EXPECT_EQ(graph.weights.size(), weights) << one.name;
+    }
+    const auto inputs = inputs_for(graph, {.batch = 3, .length = 5});
+    EXPECT_LT(difference(replay(graph, inputs).front(), output_of(model, inputs)), 1e-5)
+        << one.name;
+  }
+  EXPECT_GT(folded_in_all, 100);
+}
+
+/// Reads the output of a convolution in its norm and beside it.
+struct TwiceImpl : torch::nn::Module {
+  TwiceImpl()
+      : conv(register_module("conv", torch::nn::Conv2d(torch::nn::Conv2dOptions(1, 2, 3)))),
+        norm(register_module("norm", torch::nn::BatchNorm2d(2))) {}
+  torch::Tensor forward(const torch::Tensor& x) {
+    const auto y = conv(x);
+    return norm(y) + y;
+  }
+  torch::nn::Conv2d conv{nullptr};
+  torch::nn::BatchNorm2d norm{nullptr};
+};
+TORCH_MODULE(Twice);
+
+TEST(FoldNorms, LeavesANormWhoseInputIsReadElsewhere) {
+  Model model{Twice()};
+  Graph graph = graph_of(model, {{.sample_shape = {1, 8, 8}}});
+  EXPECT_EQ(fold_norms(graph), 0);
 }
 
 }  // namespace

@@ -170,6 +170,7 @@ const std::vector<Command>& commands() {
         {"weights", "as_is|fp32|fp8",
          "how matrices are stored (default: as the recipe's export_weights says; gguf takes fp32, "
          "fp16 or q8_0)"},
+        {"fold-norms", "", "onnx and pt2: batch norms become part of the layers in front of them"},
         trust_option()},
        {"tare export runs/digits-staged --out digits.tare",
         "tare export runs/digits-staged --weights fp8 --out small.tare",

@@ -306,6 +306,8 @@ int check(const std::string& place, const std::vector<std::string>& settings,
                                        "' is a bundle and no data: `tare inspect " +
                                        printable(place) + "` describes it");
   if (fs::is_regular_file(place)) return check_file(place, settings, arguments);
+  if (!fs::exists(place) && fs::path(place).has_extension())
+    throw IoError("tare data", place, ENOENT);
   if (arguments.has("target"))
     throw ConfigError("tare data", "--target is for the file of a table, and '" + printable(place) +
                                        "' is no file");

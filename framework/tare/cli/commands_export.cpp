@@ -33,6 +33,7 @@ int export_command(const Arguments& arguments) {
   BundleFormat format;
   if (arguments.has("weights")) format.weights = arguments.get("weights");
   if (arguments.has("format")) format.format = arguments.get("format");
+  format.fold_norms = arguments.has("fold-norms");
   if (arguments.has("out")) check_folder_of(arguments.get("out"), "--out");
   if (arguments.has("out") && format.format == "tare")
     check_output_file(arguments.get("out"), FileKind::bundle, "--out",

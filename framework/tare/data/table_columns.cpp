@@ -42,7 +42,10 @@ void check_names(const TableText& table, const char* field, const Names& given) 
       throw ConfigError(kWhere, field,
                         "has a name that is no column of " + printable(table.path()) +
                             did_you_mean(name, table.names()),
-                        listed(table.names(), 20), name);
+                        name.find(',') == std::string::npos
+                            ? listed(table.names(), 20)
+                            : "a list, such as [" + name + "]",
+                        name);
 }
 
 /// Returns what to do about a file of one column, whose separator may be another one.

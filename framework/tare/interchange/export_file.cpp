@@ -19,6 +19,7 @@
 #include "tare/checkpoint/safetensors.h"
 #include "tare/inference/manifest_json.h"
 #include "tare/interchange/add_transforms.h"
+#include "tare/interchange/fold_norms.h"
 #include "tare/interchange/found_file.h"
 #include "tare/interchange/gguf.h"
 #include "tare/interchange/onnx.h"
@@ -37,21 +38,6 @@ namespace {
 constexpr const char* kExport = "tare export";
 constexpr double kMostDifference = 1e-5;
 constexpr std::array<int64_t, 3> kBatches{1, 2, 5};
-
-/// Throws ConfigError for a file that this format would not replace: one that Tare has not written
-/// in it. An empty file is nobody's.
-void refuse_other_file(const std::filesystem::path& path, const FileFormat& format) {
-  if (!std::filesystem::exists(path)) return;
-  if (!std::filesystem::is_regular_file(path))
-    throw ConfigError(
-        kExport, "'" + printable(path.string()) + "' is no regular file: give the name of a file");
-  if (std::filesystem::file_size(path) == 0) return;
-  if (format_of(path) == format.name && is_ours(path)) return;
-  throw ConfigError(kExport, "'" + printable(path.string()) + "' would be replaced, and is no " +
-                                 format.name +
-                                 " file that Tare has written: give another name, "
-                                 "or remove the file");
-}
 
 /// Leaves LibTorch's generator of the host as it is, of which models and values are drawn.
 class KeepGenerator {
@@ -96,9 +82,10 @@ std::vector<GraphInput> inputs_of(const BundleManifest& manifest) {
   return all;
 }
 
-Graph graph_of(Model& model, const std::vector<GraphInput>& inputs) {
+Graph graph_of(Model& model, const std::vector<GraphInput>& inputs, bool folds_norms) {
   Graph graph = trace_graph(model, inputs);
   simplify(graph);
+  if (folds_norms) fold_norms(graph);
   return graph;
 }
 
@@ -143,6 +130,52 @@ double compare(const Graph& graph, const std::vector<Scaling>& steps,
   return largest;
 }
 
+/// Writes the weights alone, with the manifest and the hashes.
+void write_weights(const std::filesystem::path& path, const std::vector<NamedTensor>& tensors,
+                   const std::string& manifest, const checkpoint::Digest& digest) {
+  std::vector<TensorPart> parts;
+  for (const NamedTensor& one : tensors)
+    if (digest.tensors.contains(one.name)) parts.push_back(part_of(one));
+  const checkpoint::Digest seal{.layout = checkpoint::hash(manifest + outline(parts)),
+                                .tensors = digest.tensors};
+  checkpoint::write(path, tensors, {{kManifestKey, manifest}, {kSealKey, seal_text(seal)}});
+}
+
+GgufType gguf_type(const std::string& weights) {
+  return weights == "q8_0" ? GgufType::q8_0 : weights == "fp16" ? GgufType::f16 : GgufType::f32;
+}
+
+/// Writes what a model computes, as pt2 or onnx.
+ExportedFile write_graph(const std::filesystem::path& path, const std::string& format,
+                         const BundleManifest& manifest, const std::vector<NamedTensor>& tensors,
+                         const FileOptions& options) {
+  const KeepGenerator keep;
+  std::optional<Model> made;
+  if (!options.module || !manifest.model.name.empty()) {
+    made = model_of(manifest);
+    load_stored(*made, tensors, /*strict=*/true, kExport, path);
+  }
+  Model& model = made ? *made : *options.module;
+  const EvaluationScope evaluation(model);
+  const std::vector<GraphInput> inputs = inputs_of(manifest);
+  Graph graph = graph_of(model, inputs, options.fold_norms);
+  BundleManifest left = manifest;
+  const std::vector<Scaling> steps = add_transforms(graph, left);
+  ExportedFile report{.largest_batch = kBatches.back()};
+  report.difference = compare(graph, steps, inputs, model, manifest.rows.has_value());
+  if (!(report.difference <= kMostDifference))
+    throw ConfigError(kExport, "the graph of the model differs from the model by " +
+                                   std::to_string(report.difference) +
+                                   " of its largest output: the forward does what its operators "
+                                   "do not show; export safetensors, or report it");
+  const std::string about = manifest_json(left, checkpoint::digest(tensors));
+  if (format == "pt2")
+    write_pt2(path, graph, {.extra = {{kManifestFile, about}}});
+  else
+    report.second = write_onnx(path, graph, {.metadata = {{kManifestKey, about}}});
+  return report;
+}
+
 /// Reads the file back. Throws FormatError and removes it where it is not as it was written.
 void verify_written(const std::filesystem::path& path, const std::filesystem::path& second) {
   try {
@@ -154,9 +187,13 @@ void verify_written(const std::filesystem::path& path, const std::filesystem::pa
   }
 }
 
-/// Returns the format, which has the storage of weights; empty: its first.
-const FileFormat& chosen_format(const std::string& format, const std::string& weights) {
+/// Returns the format, which has what the options ask for.
+const FileFormat& chosen_format(const std::string& format, const FileOptions& options) {
   const FileFormat& chosen = file_format(format);
+  const std::string& weights = options.weights;
+  if (options.fold_norms && chosen.name != "onnx" && chosen.name != "pt2")
+    throw ConfigError(kExport, "--fold-norms", "is for graphs, and " + chosen.name + " has none",
+                      "omit it, or the format onnx or pt2", "");
   if (!weights.empty() && std::ranges::find(chosen.weights, weights) == chosen.weights.end())
     throw ConfigError(kExport, "--weights", "is no storage of " + chosen.name,
                       listed(chosen.weights), weights);
@@ -186,15 +223,27 @@ const FileFormat& file_format(const std::string& name) {
   throw ConfigError(kExport, "--format", "is not known", "tare, " + listed(format_names()), name);
 }
 
+void check_replaceable(const std::filesystem::path& path, const std::string& format) {
+  if (!std::filesystem::exists(path)) return;
+  const std::string name = "'" + printable(path.string()) + "' ";
+  if (!std::filesystem::is_regular_file(path))
+    throw ConfigError(kExport, name + "is no regular file: give the name of a file");
+  if (std::filesystem::file_size(path) == 0) return;  // it is nobody's
+  if (format_of(path) == format && is_ours(path)) return;
+  throw ConfigError(kExport, name + "would be replaced, and is no " + format +
+                                 " file that Tare has written: give another name, or remove the "
+                                 "file");
+}
+
 void check_file(const std::string& format, const BundleManifest& manifest,
-                const std::string& weights, Model* module) {
-  const FileFormat& chosen = chosen_format(format, weights);
+                const FileOptions& options) {
+  const FileFormat& chosen = chosen_format(format, options);
   if (chosen.name == "safetensors") return;
   if (chosen.name == "gguf") return check_gpt(manifest);
   const KeepGenerator keep;
   std::optional<Model> made;
-  if (!module || !manifest.model.name.empty()) made = model_of(manifest);
-  Graph graph = graph_of(made ? *made : *module, inputs_of(manifest));
+  if (!options.module || !manifest.model.name.empty()) made = model_of(manifest);
+  Graph graph = graph_of(made ? *made : *options.module, inputs_of(manifest), options.fold_norms);
   BundleManifest left = manifest;
   add_transforms(graph, left);
   chosen.name == "pt2" ? check_pt2(graph) : check_onnx(graph);
@@ -202,51 +251,19 @@ void check_file(const std::string& format, const BundleManifest& manifest,
 
 ExportedFile export_file(const std::filesystem::path& path, const std::string& format,
                          const BundleManifest& manifest, const std::vector<NamedTensor>& tensors,
-                         const std::string& weights, Model* module) {
-  const FileFormat& chosen = chosen_format(format, weights);
-  refuse_other_file(path, chosen);
+                         const FileOptions& options) {
+  const FileFormat& chosen = chosen_format(format, options);
+  check_replaceable(path, format);
   const std::vector<NamedTensor> plain = dequantised(tensors, kExport, path);
   const checkpoint::Digest digest = checkpoint::digest(plain);
-  const std::string text = manifest_json(manifest, digest);
   ExportedFile report;
-  if (chosen.name == "safetensors") {
-    std::vector<TensorPart> parts;
-    for (const NamedTensor& one : plain)
-      if (digest.tensors.contains(one.name)) parts.push_back(part_of(one));
-    const checkpoint::Digest seal{.layout = checkpoint::hash(text + outline(parts)),
-                                  .tensors = digest.tensors};
-    checkpoint::write(path, plain, {{kManifestKey, text}, {kSealKey, seal_text(seal)}});
-  } else if (chosen.name == "gguf") {
-    const GgufType type = weights == "q8_0"   ? GgufType::q8_0
-                          : weights == "fp16" ? GgufType::f16
-                                              : GgufType::f32;
-    write_gpt_gguf(path, manifest, plain, type, text);
-  } else {
-    const KeepGenerator keep;
-    std::optional<Model> made;
-    if (!module || !manifest.model.name.empty()) {
-      made = model_of(manifest);
-      load_stored(*made, plain, /*strict=*/true, kExport, path);
-    }
-    Model& model = made ? *made : *module;
-    const EvaluationScope evaluation(model);
-    const std::vector<GraphInput> inputs = inputs_of(manifest);
-    Graph graph = graph_of(model, inputs);
-    BundleManifest left = manifest;
-    const std::vector<Scaling> steps = add_transforms(graph, left);
-    const std::string about = manifest_json(left, digest);
-    report.difference = compare(graph, steps, inputs, model, manifest.rows.has_value());
-    report.largest_batch = kBatches.back();
-    if (!(report.difference <= kMostDifference))
-      throw ConfigError(kExport, "the graph of the model differs from the model by " +
-                                     std::to_string(report.difference) +
-                                     " of its largest output: the forward does what its operators "
-                                     "do not show; export safetensors, or report it");
-    if (chosen.name == "pt2")
-      write_pt2(path, graph, {.extra = {{kManifestFile, about}}});
-    else
-      report.second = write_onnx(path, graph, {.metadata = {{kManifestKey, about}}});
-  }
+  if (chosen.name == "safetensors")
+    write_weights(path, plain, manifest_json(manifest, digest), digest);
+  else if (chosen.name == "gguf")
+    write_gpt_gguf(path, manifest, plain, gguf_type(options.weights),
+                   manifest_json(manifest, digest));
+  else
+    report = write_graph(path, format, manifest, plain, options);
   verify_written(path, report.second);
   report.bytes = static_cast<int64_t>(std::filesystem::file_size(path));
   if (!report.second.empty())

@@ -27,6 +27,15 @@ struct FileFormat {
 /// Throws ConfigError for a name that is no format, with those that are.
 [[nodiscard]] const FileFormat& file_format(const std::string& name);
 
+/// Sets how export_file() writes a model.
+struct FileOptions {
+  std::string weights{};  ///< one of FileFormat::weights; empty: the first
+  /// The model itself, on the host, from which the graph of one that is not in the registry is
+  /// made; it is as before at the end. Null: there is none.
+  Model* module = nullptr;
+  bool fold_norms = false;  ///< in a graph, see interchange::fold_norms()
+};
+
 /// Reports what export_file() wrote.
 struct ExportedFile {
   int64_t bytes = 0;  ///< of all files
@@ -48,17 +57,20 @@ struct ExportedFile {
 /// FileFormat::weights; empty: the first. `module` is the model itself, on the host, which a graph
 /// of a model that is not in the registry is made from; it is as before at the end. On any error
 /// the old file stays. Throws ConfigError for an unknown format, a file at `path` that Tare has not
-/// written in it, a model that is not in the registry without `module`, a TorchScript program, an
-/// operator that the format lacks and a graph that differs by more than 1e-5; FormatError for
-/// tensors that do not fit; IoError.
+/// written in it, a model that is not in the registry without FileOptions::module, a TorchScript
+/// program, an operator that the format lacks and a graph that differs by more than 1e-5;
+/// FormatError for tensors that do not fit; IoError.
 ExportedFile export_file(const std::filesystem::path& path, const std::string& format,
                          const BundleManifest& manifest, const std::vector<NamedTensor>& tensors,
-                         const std::string& weights = {}, Model* module = nullptr);
+                         const FileOptions& options = {});
+
+/// Throws ConfigError for a file at `path` that export_file() would not replace.
+void check_replaceable(const std::filesystem::path& path, const std::string& format);
 
 /// Throws what export_file() would throw for a format, a model and a storage of the weights,
 /// whatever values the weights have: an unknown format, a model that the format cannot hold. A
 /// model of the registry is made anew, without its values, on the host. Writes nothing.
 void check_file(const std::string& format, const BundleManifest& manifest,
-                const std::string& weights = {}, Model* module = nullptr);
+                const FileOptions& options = {});
 
 }  // namespace tare::interchange

@@ -220,7 +220,7 @@ void Learner::check_export(const ExportOptions& options) const {
   }
   if (options.format != "tare")
     interchange::check_file(options.format, p.manifest(options.labels, "learner.check_export"),
-                            storage_of(options), &p.model);
+                            {.weights = storage_of(options), .module = &p.model});
 }
 
 void Learner::export_to(const std::filesystem::path& path, const ExportOptions& options) {
@@ -234,7 +234,7 @@ void Learner::export_to(const std::filesystem::path& path, const ExportOptions& 
       write_bundle(path, manifest, state_for(p.model, options.weights));
     } else {
       interchange::export_file(path, options.format, manifest, state_for(p.model, "fp32"),
-                               storage_of(options), &p.model);
+                               {.weights = storage_of(options), .module = &p.model});
     }
   }
   if (options.destroy) destroy();

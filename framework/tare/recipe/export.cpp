@@ -118,8 +118,9 @@ BundleExport write(const fs::path& from, const fs::path& to, const BundleFormat&
                    const BundleManifest& manifest, const std::vector<NamedTensor>& tensors,
                    std::string phase) {
   if (format.format != kTare) {
-    const interchange::ExportedFile file =
-        interchange::export_file(to, format.format, manifest, tensors, format.weights.value_or(""));
+    const interchange::ExportedFile file = interchange::export_file(
+        to, format.format, manifest, tensors,
+        {.weights = format.weights.value_or(""), .fold_norms = format.fold_norms});
     return {.from = from,
             .bundle = to,
             .bytes = file.bytes,
@@ -261,6 +262,10 @@ BundleExport from_run(const fs::path& folder, fs::path to, const BundleFormat& f
 }  // namespace
 
 BundleExport export_bundle(const fs::path& from, const fs::path& to, const BundleFormat& format) {
+  if (format.fold_norms && format.format == kTare)
+    throw ConfigError(kExport,
+                      "--fold-norms is for the formats onnx and pt2, and a bundle keeps "
+                      "its norms: omit it, or give --format");
   if (format.format != kTare) {
     (void)interchange::file_format(format.format);
   } else if (format.weights) {

@@ -16,6 +16,7 @@ struct BundleFormat {
   /// `tare`: a bundle; else a format of interchange::file_formats(), for which `weights` is one of
   /// FileFormat::weights
   std::string format = "tare";
+  bool fold_norms = false;  ///< see interchange::FileOptions::fold_norms
 };
 
 /// Reports what export_bundle() read and wrote.

@@ -20,6 +20,7 @@
 #include "tare/checkpoint/checkpoint.h"
 #include "tare/config/node.h"
 #include "tare/experiment/experiment.h"
+#include "tare/interchange/export_file.h"
 #include "tare/learner/learner.h"
 #include "tare/memory/backend.h"
 #include "tare/memory/oom_report.h"
@@ -95,6 +96,9 @@ class Runner {
     Model model = make_model(recipe_, facts_, of_phases_);
     check_formats(recipe_, of_phases_.back(), *model.spec());
     const auto lock = open_folder();
+    if (!options_.dry_run)
+      for (const std::string& format : recipe_.export_formats)
+        interchange::check_replaceable(folder_ / export_name(recipe_, format), format);
     try {
       run_in_folder(std::move(model), before, start, tracker);
     } catch (...) {

@@ -37,6 +37,15 @@ std::string text_of(const std::vector<std::string>& labels) {
   return text + (labels.size() > kShown ? ", ...)" : ")");
 }
 
+/// Returns where two lists of labels differ that text_of() shows alike; else nothing.
+std::string first_difference(const std::vector<std::string>& theirs,
+                             const std::vector<std::string>& ours) {
+  if (text_of(theirs) != text_of(ours)) return {};
+  const auto [one, other] = std::ranges::mismatch(theirs, ours);
+  return ": label " + std::to_string(one - theirs.begin()) + " (from 0) is '" + printable(*one) +
+         "' there, and '" + printable(*other) + "' in the data";
+}
+
 /// Returns the manifest of a bundle, or of weights that `tare export` wrote; unset: there is none.
 std::optional<BundleManifest> manifest_in(const std::string& path) {
   if (!std::filesystem::is_regular_file(path) || checkpoint::is_torch_file(path))
@@ -110,6 +119,7 @@ void warn_of_weights_bundle(const RecipeOptions& recipe, const DataFacts& data) 
       bundle.labels != data.bundle->labels)
     log::warning(only + "has " + text_of(bundle.labels) + ", and the data has " +
                  text_of(data.bundle->labels) +
+                 first_difference(bundle.labels, data.bundle->labels) +
                  (bundle.labels.size() == data.bundle->labels.size()
                       ? "; reset_head: true in the first phase begins with a new head"
                       : ""));
