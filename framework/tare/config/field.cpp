@@ -273,17 +273,21 @@ std::string listed_text(const Node& node) {
 void read_items(const Node& node, const Type& type, void* (*add)(void* list), void* list) {
   const bool is_name = &type == &type_of<std::string>();  // which may have a comma
   const bool is_one = node.kind == Kind::scalar && node.text.find(',') == std::string::npos;
+  bool of_mappings = false;  // the items
   if (is_one || (is_name && node.kind == Kind::scalar)) {
     try {
       type.read(node, add(list));
       return;
     } catch (const ConfigError& error) {
-      if (error.problem() != kNoMapping) throw;  // else a list of mappings was meant
+      if (error.problem() != kNoMapping) throw;
+      of_mappings = true;
     }
   }
   if (node.kind != Kind::sequence)
     throw ConfigError(node.source, "", "must be a list",
-                      node.kind == Kind::null ? "[]" : '[' + listed_text(node) + ']',
+                      node.kind == Kind::null ? "[]"
+                      : of_mappings           ? "[{key: value}]"
+                                              : '[' + listed_text(node) + ']',
                       describe(node));
   for (size_t i = 0; i < node.items.size(); ++i) {
     try {

@@ -11,7 +11,8 @@
 #include <vector>
 
 #include "tare/data/protobuf.h"
-#include "tare/interchange/onnx_nodes.h"
+#include "tare/interchange/graph.h"
+#include "tare/interchange/onnx_parts.h"
 
 namespace tare::interchange::onnx {
 
