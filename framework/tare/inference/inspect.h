@@ -20,7 +20,7 @@ struct Description {
 
 /// Describes a tensor of a file.
 struct TensorPart {
-  std::string name{};
+  std::string name{};            ///< unique in the file
   std::string dtype{};           ///< "float32"
   std::vector<int64_t> shape{};  ///< of any sizes >= 0
   int64_t bytes = 0;             ///< in the file

@@ -49,17 +49,16 @@ struct ExportedFile {
 };
 
 /// Writes a model in a format. `safetensors` has the tensors alone. `pt2` and `onnx` have what the
-/// model computes, from its input to its output before the activation: first the graph is computed
-/// for batches of 1, 2 and 5 samples and compared with the model. `gguf` has the weights of a `gpt`
-/// under the names of llama.cpp. The manifest, with the
-/// preprocessing, the labels and the hashes of the weights, is written as JSON into the file:
-/// `extra/tare.json` of pt2, the metadata `tare.manifest` of the others. `weights` is one of
-/// FileFormat::weights; empty: the first. `module` is the model itself, on the host, which a graph
-/// of a model that is not in the registry is made from; it is as before at the end. On any error
-/// the old file stays. Throws ConfigError for an unknown format, a file at `path` that Tare has not
-/// written in it, a model that is not in the registry without FileOptions::module, a TorchScript
-/// program, an operator that the format lacks and a graph that differs by more than 1e-5;
-/// FormatError for tensors that do not fit; IoError.
+/// model computes, from its input to its output before the activation, behind the scaling of
+/// add_transforms(): first the graph is computed for batches of 1, 2 and 5 samples and compared
+/// with the model. `gguf` has the weights of a `gpt` under the names of llama.cpp. The manifest,
+/// with the preprocessing, the labels and the hashes of the weights, is written as JSON into the
+/// file: `extra/tare.json` of pt2, the metadata `tare.manifest` of the others. The file is read
+/// back and removed where it is not as it was written; on any other error the old file stays.
+/// Throws ConfigError for an unknown format, a file at `path` that Tare has not written in it, a
+/// model that is not in the registry without FileOptions::module, a TorchScript program, an
+/// operator that the format lacks and a graph that differs by more than 1e-5; FormatError for
+/// tensors that do not fit; IoError.
 ExportedFile export_file(const std::filesystem::path& path, const std::string& format,
                          const BundleManifest& manifest, const std::vector<NamedTensor>& tensors,
                          const FileOptions& options = {});
