@@ -111,7 +111,7 @@ std::vector<Scaling> add_transforms(Graph& graph, BundleManifest& manifest) {
   Front front(graph);
   std::vector<Scaling> steps;
   for (size_t input = 0; input < graph.inputs.size(); ++input) {
-    // Of the inputs after the first the pictures get the transforms.
+    // Pictures get the transforms as inputs after the first, too; other inputs do not.
     const bool has = input == 0 || (of_pictures && is_float(input) &&
                                     graph.values[graph.inputs[input]].sizes.size() == 4);
     for (Scaling step : taken) {

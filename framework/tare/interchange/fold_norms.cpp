@@ -60,7 +60,7 @@ class Folder {
     if (layer == graph_.nodes.end() || !layer->overload.empty()) return nullptr;
     const bool convolves =
         layer->op == "aten::conv1d" || layer->op == "aten::conv2d" || layer->op == "aten::conv3d";
-    // Of [samples, steps, features] a batch norm would normalise the steps.
+    // A batch norm would normalise the steps of [samples, steps, features].
     const bool is_flat =
         layer->op == "aten::linear" && graph_.values[input->value].sizes.size() == 2;
     const Weight* weight = weight_of(layer->arguments[Place::kWeight]);

@@ -1,4 +1,4 @@
-// What the readers of the formats find in a file, before it is compared with its hashes. Internal.
+// FoundFile: holds what a reader finds in a file, before it is compared with its hashes. Internal.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -42,29 +42,23 @@ void Translator::addmm() {
 
 void Translator::matmul() { add("MatMul", {name(0), name(1)}, {result()}); }
 
-void Translator::conv() {
+/// Adds a convolution with `attributes` beside those that both kinds have.
+void Translator::convolve(const char* op, Attributes attributes, size_t dilations) {
   const size_t dims = static_cast<size_t>(rank(0)) - 2;
   Names inputs{name(0), name(1)};
   if (!none(2)) inputs.push_back(name(2));
-  add("Conv", inputs, {result()},
-      Attributes()
-          .numbers("strides", for_each(numbers(3), dims))
+  add(op, inputs, {result()},
+      attributes.numbers("strides", for_each(numbers(3), dims))
           .numbers("pads", both_sides(for_each(numbers(4), dims)))
-          .numbers("dilations", for_each(numbers(5), dims))
+          .numbers("dilations", for_each(numbers(dilations), dims))
           .number("group", number(6)));
 }
 
+void Translator::conv() { convolve("Conv", {}, 5); }
+
 void Translator::conv_transpose() {
   const size_t dims = static_cast<size_t>(rank(0)) - 2;
-  Names inputs{name(0), name(1)};
-  if (!none(2)) inputs.push_back(name(2));
-  add("ConvTranspose", inputs, {result()},
-      Attributes()
-          .numbers("strides", for_each(numbers(3), dims))
-          .numbers("pads", both_sides(for_each(numbers(4), dims)))
-          .numbers("output_padding", for_each(numbers(5), dims))
-          .number("group", number(6))
-          .numbers("dilations", for_each(numbers(7), dims)));
+  convolve("ConvTranspose", Attributes().numbers("output_padding", for_each(numbers(5), dims)), 7);
 }
 
 void Translator::batch_norm() {

@@ -1,4 +1,4 @@
-// What a translation to ONNX makes, and the numbers of the format. Internal.
+// OnnxNodes: holds what a translation to ONNX makes; and numbers of the format. Internal.
 #pragma once
 
 #include <c10/core/ScalarType.h>

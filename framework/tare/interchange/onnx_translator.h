@@ -260,6 +260,7 @@ class Translator {
   void linear();
   void addmm();
   void matmul();
+  void convolve(const char* op, Attributes attributes, size_t dilations);
   void conv();
   void conv_transpose();
   void batch_norm();

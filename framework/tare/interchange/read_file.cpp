@@ -33,11 +33,7 @@ FoundFile find_safetensors(const fs::path& path) {
   if (const auto seal = metadata.find(kSealKey); seal != metadata.end())
     found.seal = read_seal(seal->second, path);
   for (const checkpoint::TensorInfo& info : found.weights->tensors()) {
-    const std::string dtype = checkpoint::describe(info.dtype, {});  // "float32 []"
-    found.tensors.push_back({.part = {.name = info.name,
-                                      .dtype = dtype.substr(0, dtype.find(' ')),
-                                      .shape = info.shape,
-                                      .bytes = info.bytes},
+    found.tensors.push_back({.part = part_of({info.name, found.weights->tensor(info.name)}),
                              .bytes = found.weights->data(info)});
   }
   std::vector<TensorPart> parts;
