@@ -11,6 +11,8 @@
 #include <iostream>
 #include <string>
 
+#include "measured.h"
+
 namespace {
 
 using namespace tare;
@@ -56,6 +58,7 @@ double trained(const Splits& data, LearnerOptions options) {
 
 int main(int argc, char** argv) try {
   init();
+  const Measured measured;
   const int64_t samples = argc > 1 ? std::stoll(argv[1]) : 4000;
   const Batch all = get_all(*generated_digits({.count = samples, .size = 16, .style = "written"}));
   const Splits digits =

@@ -11,6 +11,8 @@
 #include <iostream>
 #include <string>
 
+#include "measured.h"
+
 namespace {
 
 using namespace tare;
@@ -54,6 +56,7 @@ double fine_tuned(const Splits& labelled, const std::string& name, Model model) 
 
 int main(int argc, char** argv) try {
   init();
+  const Measured measured;
   const int64_t samples = argc > 1 ? std::stoll(argv[1]) : 4000;
   const DatasetPtr digits = generated_digits({.count = samples, .style = "written"});
   const Splits halves = split(digits, {.train = 0.5, .valid = 0.5}, 1, {.stratify = true});

@@ -9,13 +9,14 @@ set(TARE_INSTALL_PACKAGEDIR ${TARE_INSTALL_LIBDIR}/cmake/tare)
 
 # Read by tareConfig.cmake.in.
 get_property(TARE_COMPONENTS_WITH_SQLITE GLOBAL PROPERTY TARE_COMPONENTS_WITH_SQLITE)
+get_property(TARE_COMPONENTS_WITH_HTTP GLOBAL PROPERTY TARE_COMPONENTS_WITH_HTTP)
 
 # Everything that an install takes is built by one target. An install of a tree where something of it is missing is
 # refused before the first file is copied.
 get_property(libraries GLOBAL PROPERTY TARE_LIBRARIES)
 set(installed_files "")
 add_custom_target(installable)
-foreach(target IN ITEMS ${libraries} tare tare-predict tare_cuda)
+foreach(target IN ITEMS ${libraries} tare tare-predict tare_cuda tare_c)
   if(TARGET ${target})
     get_target_property(type ${target} TYPE)
     if(NOT type STREQUAL INTERFACE_LIBRARY)
@@ -70,10 +71,12 @@ foreach(program IN ITEMS tare tare-predict)
     install(TARGETS ${program} RUNTIME DESTINATION bin COMPONENT programs)
   endif()
 endforeach()
-if(TARGET tare_cuda)
-  set_target_properties(tare_cuda PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
-  install(TARGETS tare_cuda LIBRARY DESTINATION ${TARE_INSTALL_LIBDIR})
-endif()
+foreach(library IN ITEMS tare_cuda tare_c)
+  if(TARGET ${library})
+    set_target_properties(${library} PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
+    install(TARGETS ${library} LIBRARY DESTINATION ${TARE_INSTALL_LIBDIR})
+  endif()
+endforeach()
 
 # Not in the build folder itself, where find_package() looks if build/bin is on the PATH.
 configure_package_config_file(

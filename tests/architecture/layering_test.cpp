@@ -43,6 +43,8 @@ const std::map<std::string, std::set<std::string>>& libraries() {
       {"optim", {"model"}},
       {"checkpoint", {}},
       {"inference", {"runtime", "transform", "model", "checkpoint"}},
+      {"c", {"inference"}},
+      {"serve", {"inference"}},
       {"interchange", {"inference", "trace"}},
       {"report", {"config"}},
       {"callback", {"data", "metric", "optim", "checkpoint", "experiment", "report"}},
@@ -54,7 +56,7 @@ const std::map<std::string, std::set<std::string>>& libraries() {
       {"launch", {"runtime"}},
       {"sweep", {"search", "launch", "report", "cuda"}},
       {"furcate", {"recipe", "sweep"}},
-      {"cli", {"runtime", "recipe", "search", "launch", "sweep", "furcate", "cuda"}},
+      {"cli", {"runtime", "recipe", "search", "launch", "sweep", "furcate", "cuda", "serve"}},
   };
   return table;
 }

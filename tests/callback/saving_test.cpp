@@ -91,6 +91,45 @@ TEST(KeepCheckpoints, KeepsTheLastOfItsOwnAlsoAfterAResume) {
   EXPECT_THAT(entries_of(folder), ElementsAre("epoch-100", "epoch-3", "epoch-4"));
 }
 
+TEST(KeepCheckpoints, KeepsTheBestBesideTheLastAlsoAfterAResume) {
+  const TempDir folder;
+  FolderLearner learner(folder.path());
+  FitContext c{.learner = learner};
+  const KeepCheckpointsOptions options{.last = 1, .best = 2};
+  KeepCheckpoints first(options), second(options);
+  const auto epoch = [&](KeepCheckpoints& keep, double loss) {
+    ++c.row.epoch;
+    c.row.valid_loss = loss;
+    keep.after_epoch(c);
+  };
+  for (const double loss : {0.5, 0.2, 0.4, 0.2, std::numeric_limits<double>::quiet_NaN()})
+    epoch(first, loss);
+  EXPECT_THAT(entries_of(folder), ElementsAre("epoch-2", "epoch-4", "epoch-5"));
+  second.load_state(first.state());
+  epoch(second, 0.1);
+  EXPECT_THAT(entries_of(folder), ElementsAre("epoch-2", "epoch-6"));
+  epoch(second, 0.9);
+  EXPECT_THAT(entries_of(folder), ElementsAre("epoch-2", "epoch-6", "epoch-7"));
+  // The state of an earlier version has no values: its checkpoints are none of the best.
+  second.load_state(R"({"epochs":[2,6,7]})");
+  epoch(second, 0.5);
+  EXPECT_THAT(entries_of(folder), ElementsAre("epoch-8"));
+}
+
+TEST(KeepCheckpoints, HigherIsBetterWhereTheColumnSaysSo) {
+  const TempDir folder;
+  FolderLearner learner(folder.path());
+  FitContext c{.learner = learner};
+  KeepCheckpoints keep({.last = 0, .best = 1, .monitor = "accuracy"});
+  EXPECT_THAT(keep.facts().watched, ElementsAre("accuracy"));
+  for (const double accuracy : {0.5, 0.9, 0.7}) {
+    ++c.row.epoch;
+    c.row.metrics = {{.name = "accuracy", .value = accuracy}};
+    keep.after_epoch(c);
+  }
+  EXPECT_THAT(entries_of(folder), ElementsAre("epoch-2"));
+}
+
 TEST(KeepCheckpoints, KeepsTheOlderOnesWhereASaveFails) {
   FakeLearner learner;
   FitContext c{.learner = learner};
@@ -103,13 +142,15 @@ TEST(KeepCheckpoints, KeepsTheOlderOnesWhereASaveFails) {
   EXPECT_EQ(keep.after_epoch(c), Action::proceed);
   EXPECT_THAT(::testing::internal::GetCapturedStderr(),
               HasSubstr("no checkpoint of epoch 2 was written"));
-  EXPECT_EQ(keep.state(), R"({"epochs":[1]})");
+  EXPECT_EQ(keep.state(), R"({"epochs":[1],"values":[null]})");
   EXPECT_THAT(learner.saved, ElementsAre("e-1"));
 }
 
 TEST(KeepCheckpoints, RefusesWhatIsNoOption) {
   EXPECT_THROW(KeepCheckpoints({.last = 0}), ConfigError);
   EXPECT_THROW(KeepCheckpoints({.name = "a/b"}), ConfigError);
+  EXPECT_THROW(KeepCheckpoints({.best = -1}), ConfigError);
+  EXPECT_THROW(KeepCheckpoints({.monitor = "accuracy"}), ConfigError);  // decides nothing
   KeepCheckpoints keep;
   for (const char* state : {"", "{}", R"({"epochs":1})", R"({"epochs":[-1]})"})
     EXPECT_THROW(keep.load_state(state), FormatError) << state;

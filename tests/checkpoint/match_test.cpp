@@ -94,6 +94,8 @@ TEST(SurplusPrefix, IsWhatAllNamesOfTheSourceHaveBeyondTheTargets) {
   EXPECT_EQ(surplus_prefix(net, named({"a.module.conv.weight", "a.module.fc.bias"})), "a.module.");
   EXPECT_EQ(surplus_prefix(net, net), "");
   EXPECT_EQ(surplus_prefix(net, named({"module.conv.weight", "fc.bias"})), "");
+  // Not one that is a module of the model, whose tensors alone are in the file.
+  EXPECT_EQ(surplus_prefix(net, named({"conv.weight", "conv.bias"})), "");
   EXPECT_EQ(surplus_prefix(net, {}), "");
   EXPECT_EQ(surplus_prefix({}, net), "");
 }

@@ -113,6 +113,21 @@ TEST(Cifar, DamagedFilesAreRefusedByName) {
   EXPECT_THAT(cifar_error(ten), HasSubstr("data_batch_3.bin"));
 }
 
+TEST(Cifar, ACheckNamesEveryDamagedFile) {
+  const TempDir folder;
+  write_cifar_10(folder.path());
+  io::write_atomically(folder / "data_batch_1.bin", cifar_row("\x4d", 1));
+  io::write_atomically(folder / "data_batch_3.bin", std::string(3000, 'x'));
+  std::filesystem::remove(folder / "test_batch.bin");
+  const PictureCheck check = check_cifar(folder.path());
+  ASSERT_EQ(check.problems.size(), 3U);
+  EXPECT_EQ(check.problems[0].path, "data_batch_1.bin");
+  EXPECT_THAT(check.problems[0].problem, HasSubstr("label: 77 of row 1"));
+  EXPECT_EQ(check.problems[1].path, "data_batch_3.bin");
+  EXPECT_EQ(check.problems[2].path, "test_batch.bin");
+  EXPECT_TRUE(check.classes.empty());
+}
+
 TEST(Cifar, ACheckCountsThePicturesOfEachClass) {
   const TempDir folder;
   write_cifar_10(folder.path());

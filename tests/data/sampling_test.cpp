@@ -4,7 +4,9 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/ones.h>
 #include <ATen/ops/rand.h>
+#include <ATen/ops/tensor.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -64,6 +66,22 @@ TEST(Sampling, RefusesWhatIsNoWeight) {
   EXPECT_THROW(check({1, INFINITY}), ConfigError);
   EXPECT_THROW(check({0, 0}), ConfigError);
   EXPECT_THROW(check({1e308, 1e308}), ConfigError);
+}
+
+TEST(Sampling, DrawsClassesAsOftenAsTheirWeightsSay) {
+  at::Tensor labels = at::tensor({0, 0, 1, 2, -100}, at::kLong);
+  const DatasetPtr data = tensor_dataset(at::arange(5).view({5, 1}), labels, {"cat", "dog", "emu"});
+  const auto weights = class_weights(data, {{"cat", 3}, {"emu", 0}}, "test");
+  EXPECT_THAT(*weights, ElementsAre(3, 3, 1, 0, 0));
+  const auto refused = [&](const DatasetPtr& of, std::map<std::string, double> wrong,
+                           const char* why) {
+    EXPECT_THAT([&] { (void)class_weights(of, wrong, "test"); },
+                ::testing::ThrowsMessage<ConfigError>(::testing::HasSubstr(why)));
+  };
+  refused(data, {{"cats", 3}}, "did you mean \"cat\"");
+  refused(data, {{"cat", 0}, {"dog", 0}, {"emu", 0}}, "leaves no sample");
+  refused(tensor_dataset(at::ones({2, 1}), at::ones({2})), {{"cat", 1}}, "class labels");
+  refused(tensor_dataset(at::ones({2, 1}), at::ones({2}, at::kLong)), {{"cat", 1}}, "with names");
 }
 
 TEST(Sampling, BalancesClassesOfVeryDifferentSizes) {

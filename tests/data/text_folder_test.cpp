@@ -8,6 +8,8 @@
 #include "support/outcome.h"
 #include "support/temp_dir.h"
 #include "tare/base/io.h"
+#include "tare/data/datasets.h"
+#include "tare/data/text_check.h"
 
 namespace tare::testing {
 namespace {
@@ -58,6 +60,18 @@ TEST_F(TextFolder, WithoutSubfoldersThereAreNoLabels) {
   EXPECT_EQ(data->size(), 2);
   EXPECT_TRUE(get(data, {0}).targets.empty());
   EXPECT_EQ(text_files(folder_ / "good").size(), 2U);
+}
+
+TEST_F(TextFolder, IsCheckedFileByFile) {
+  EXPECT_EQ(check_text_folder({.folder = folder_.path()}).problems.count, 0);
+  write("good/empty.txt", "");
+  write("bad/none.txt", "");
+  std::filesystem::create_symlink("nowhere", folder_ / "bad/link.txt");
+  const TextCheck check = check_text_folder({.folder = folder_.path()});
+  ASSERT_EQ(check.problems.count, 3);
+  EXPECT_THAT(check.problems.list[0].path, HasSubstr("bad/link.txt"));
+  EXPECT_THAT(check.problems.list[1].path, HasSubstr("bad/none.txt"));
+  EXPECT_EQ(check.problems.list[2].problem, "is empty: remove the file");
 }
 
 TEST_F(TextFolder, RefusesWhatIsNoText) {

@@ -12,6 +12,7 @@
 #include "tare/base/error.h"
 #include "tare/base/io.h"
 #include "tare/data/datasets.h"
+#include "tare/data/token_merger.h"
 
 namespace tare {
 namespace {
@@ -117,6 +118,87 @@ TEST(TokenText, SplitsDoNotOverlapAndSizesAreChecked) {
   EXPECT_EQ(split_text(byte_tokens(text), 4, {.train = 1, .valid = 0}).valid, nullptr);
 }
 
+std::string joined(const std::vector<std::string_view>& pieces) {
+  std::string all;
+  for (const std::string_view piece : pieces) all += std::string(piece) + '|';
+  return all;
+}
+
+TEST(Pieces, EndAtWordsSignsAndWhiteSpace) {
+  EXPECT_EQ(joined(pieces_of("To be, or not")), "To| be|,| or| not|");
+  EXPECT_EQ(joined(pieces_of("a  b\n\nc \n")), "a| | b|\n\n|c| \n|");
+  EXPECT_EQ(joined(pieces_of("x1+=2;")), "x1|+=|2|;|");
+  EXPECT_EQ(joined(pieces_of("\xc3\xa4\xe2\x82\xac!")), "\xc3\xa4\xe2\x82\xac|!|");
+  EXPECT_EQ(joined(pieces_of("")), "");
+  const std::string longest(1000, 'y');
+  std::string again;
+  for (const std::string_view piece : pieces_of(longest)) {
+    EXPECT_LE(piece.size(), 64U);
+    again += piece;
+  }
+  EXPECT_EQ(again, longest);
+}
+
+// The example of section 3.2 of Sennrich et al. 2016, without their end of words.
+TEST(LearntVocabulary, JoinsTheMostFrequentPairs) {
+  std::string text;
+  for (const auto& [word, count] : {std::pair("low", 5), {"lowest", 2}, {"newer", 6}, {"wider", 3}})
+    for (int i = 0; i < count; ++i) text += std::string(word) + '\n';
+  const auto vocabulary = learnt_vocabulary(text, 15);
+  EXPECT_THAT(std::vector(vocabulary.begin(), vocabulary.begin() + 11),
+              ElementsAre("\n", "d", "e", "i", "l", "n", "o", "r", "s", "t", "w"));
+  // "er" 9 times; then "lo", "low" and "ne" or what is as frequent and has lower numbers.
+  EXPECT_EQ(vocabulary.size(), 15U);
+  EXPECT_EQ(vocabulary[11], "er");
+  EXPECT_EQ(vocabulary[12], "lo");
+  EXPECT_EQ(vocabulary[13], "low");
+  EXPECT_EQ(vocabulary, learnt_vocabulary(text, 15));
+  EXPECT_THAT(learnt_vocabulary("abc", 100), ElementsAre("a", "b", "c"))
+      << "no pair is there twice";
+  EXPECT_EQ(learnt_vocabulary("abcabc", 2).size(), 3U) << "every character has a token";
+}
+
+TEST(TokenMerger, FindsTheTokensThatTheTextWasLearntWith) {
+  std::string text;
+  for (int i = 0; i < 50; ++i)
+    text += "the cat and the " + std::string(i % 3 == 0 ? "hat" : "\xc3\xa4pfel") + ", then\n";
+  const TokenText learnt = bpe_tokens(text, 60, "t");
+  EXPECT_LE(learnt.vocabulary.size(), 60U);
+  EXPECT_LT(learnt.tokens.numel(), static_cast<int64_t>(text.size()) / 2);
+  std::string again;
+  for (const int64_t token : values(learnt.tokens))
+    again += learnt.vocabulary[static_cast<size_t>(token)];
+  EXPECT_EQ(again, text);
+  const TokenMerger merger(learnt.vocabulary);
+  EXPECT_TRUE(merger.merges());
+  std::vector<int64_t> tokens;
+  const auto refuse = [](std::string_view character) {
+    throw ConfigError("test", std::string(character));
+  };
+  for (const std::string_view piece : pieces_of(text)) merger.append(piece, tokens, refuse);
+  EXPECT_EQ(tokens, values(learnt.tokens));
+  EXPECT_THAT([&] { merger.append("thz", tokens, refuse); },
+              ThrowsMessage<ConfigError>(HasSubstr("z")));
+  EXPECT_FALSE(TokenMerger({"a", "\xc3\xa4"}).merges());
+}
+
+TEST(TokenText, OfJoinedCharactersIsADataSetByName) {
+  const testing::TempDir folder;
+  std::string text;
+  for (int i = 0; i < 100; ++i) text += "to be or not to be\n";
+  io::write_atomically(folder / "t.txt", text);
+  DataOptions options{
+      .name = "text", .file = (folder / "t.txt").string(), .context = 10, .tokenizer = "bpe"};
+  const auto named = datasets::make(options);
+  EXPECT_THAT(named.splits.train->labels(), ::testing::Contains(" be"));
+  EXPECT_THAT(named.description, HasSubstr("tokens of"));
+  options.vocabulary = 12;
+  EXPECT_EQ(datasets::make(options).splits.train->labels().size(), 12U);
+  io::write_atomically(folder / "t.txt", "no text \xff" + text);
+  EXPECT_THAT([&] { (void)datasets::make(options); },
+              ThrowsMessage<FormatError>(HasSubstr("byte 8")));
+}
+
 TEST(TokenText, IsADataSetByName) {
   const testing::TempDir folder;
   io::write_atomically(folder / "t.txt", std::string(200, 'a') + std::string(50, 'b'));
@@ -132,6 +214,13 @@ TEST(TokenText, IsADataSetByName) {
   };
   refused([](DataOptions& o) { o.file.clear(); }, "file");
   refused([](DataOptions& o) { o.tokenizer = "byte"; }, "did you mean \"bytes\"");
+  refused([](DataOptions& o) { o.vocabulary = 20; }, "is decided by the tokenizer characters");
+  refused(
+      [](DataOptions& o) {
+        o.tokenizer = "bpe";
+        o.vocabulary = 1;
+      },
+      "is too small");
   refused([](DataOptions& o) { o.context = 250; }, "context");
   refused([](DataOptions& o) { o.folds = 3; }, "folds");
   refused([](DataOptions& o) { o.size = 3; }, "size");

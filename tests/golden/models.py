@@ -6,7 +6,7 @@
 
 Every tensor is filled by a formula of its place among the sorted names, see fill(), which
 tests/models/originals_test.cpp has too. So the file holds names, shapes and outputs, and no weights. The originals of
-vit and mobilenet_v3 are torchvision's. The three others are written here after their authors' code: unet after
+vit and mobilenet_v3 are torchvision's, and lstm is made of PyTorch's layers. The three others are written here after their authors' code: unet after
 https://github.com/milesial/Pytorch-UNet, tabular after fastai 2.8 (fastai/tabular/model.py, fastai/layers.py), and
 siamese after https://github.com/pytorch/examples (siamese_network), without its sigmoid at the end.
 """
@@ -107,6 +107,21 @@ class Siamese(nn.Module):
         return self.fc(torch.cat([self.resnet(left).flatten(1), self.resnet(right).flatten(1)], 1))
 
 
+class Lstm(nn.Module):
+    """A sentence classifier as PyTorch's users write it: the state at the last token of each sequence."""
+
+    def __init__(self, width, layers, classes):
+        super().__init__()
+        self.embedding = nn.Embedding(256, width)
+        self.layers = nn.LSTM(width, width, layers, batch_first=True)
+        self.head = nn.Linear(width, classes)
+
+    def forward(self, tokens, lengths):
+        packed = nn.utils.rnn.pack_padded_sequence(self.embedding(tokens), lengths, batch_first=True,
+                                                   enforce_sorted=False)
+        return self.head(self.layers(packed)[1][0][-1])
+
+
 def mixed(shape, start):
     """Values from -1 to below 1 without a pattern: squares modulo a prime."""
     i = torch.arange(math.prod(shape), dtype=torch.int64)
@@ -178,6 +193,9 @@ def cases():
                    [image([2, 3, 64, 64])])
     yield case("tabular", "{classes: 3, sample_shape: [5], hidden: [12, 8], options: {categories: [4, 30]}}",
                Tabular([4, 30], 3, 3, [12, 8]), [rows(6, [4, 30], 3)])
+    tokens = (37 * torch.arange(4 * 9) % 256).reshape(4, 9)
+    yield case("lstm", "{classes: 3, sample_shape: [9], width: 6, layers: 2}", Lstm(6, 2, 3),
+               [tokens, torch.tensor([9, 3, 1, 7])])
     yield case("siamese", "{classes: 2}", Siamese(2), [image([3, 1, 28, 28]), image([3, 1, 28, 28], 2000)])
 
 

@@ -190,6 +190,19 @@ TEST(Export, RefusesLabelsThatAreNotAsManyAsTheOutputs) {
   own.export_to(folder / "own.tare", {.labels = {"a", "b", "c"}});
 }
 
+TEST(Export, FoldsBatchNormsOnlyInFilesWithAGraph) {
+  const TempDir folder;
+  Learner learner(shade_model(8), both(transformed(shades(8, {}), {})), quiet(folder));
+  for (const auto& [format, why] :
+       {std::pair("tare", "a bundle has none"), std::pair("safetensors", "safetensors has none")})
+    EXPECT_THAT(outcome_of([&] {
+                  learner.export_to(folder / "net", {.format = format, .fold_norms = true});
+                }),
+                HasSubstr(why));
+  EXPECT_FALSE(std::filesystem::exists(folder / "net"));
+  learner.export_to(folder / "net", {.format = "onnx", .fold_norms = true});
+}
+
 TEST(Export, TakesTwoLabelsForOneOutputOfBce) {
   const TempDir folder;
   const DatasetPtr data = shades(8, {});

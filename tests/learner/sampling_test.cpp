@@ -107,6 +107,9 @@ TEST_F(SamplingOfAFit, ThatDoesNotFitTheDataIsRefused) {
   both.sampling = "balanced";
   both.sample_weights.assign(90, 1);
   EXPECT_THAT(refusal(unbalanced(), both), ::testing::HasSubstr("one of them"));
+  both.sample_weights.clear();
+  both.class_sampling.weights = {{"a", 2}};
+  EXPECT_THAT(refusal(unbalanced(), both), ::testing::HasSubstr("one of them"));
   LearnerOptions few = options();
   few.sample_weights = {1, 2};
   EXPECT_THAT(refusal(unbalanced(), few), ::testing::HasSubstr("90 numbers"));

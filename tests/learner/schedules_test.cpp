@@ -1,4 +1,4 @@
-// Schedules of momentum and weight decay over a fit.
+// Schedules of momentum, beta2 and weight decay over a fit.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -49,6 +49,32 @@ TEST(HyperSchedules, ChangeMomentumAndWeightDecayInEachStepAndPutThemBack) {
     EXPECT_EQ(group.momentum, 0.9);
     EXPECT_EQ(group.weight_decay, group.decay ? 0.04 : 0);
   }
+}
+
+TEST(HyperSchedules, OfBeta2TrainAsAnOptimizerWithThatBeta2) {
+  int kinds = 0;
+  for (const std::string& kind : optimizer_kinds()) {
+    OptimizerOptions optimizer{.kind = kind, .lr = 1e-3};
+    const double beta2 = beta2_of(optimizer);
+    if (beta2 == 0) continue;
+    ++kinds;
+    const auto weights = [&](const OptimizerOptions& chosen, const HyperSchedules& schedules) {
+      ScheduleScene s;
+      s.options.optimizer = chosen;
+      auto l = s.learner();
+      l.fit(2, {.schedules = schedules});
+      for (const auto& group : l.optimizer().groups())
+        EXPECT_EQ(group.beta2, beta2_of(chosen)) << kind << " after the fit";
+      return flat(l.model());
+    };
+    HyperSchedules half{.beta2 = HyperSchedule{.kind = "piecewise"}};
+    half.beta2->options.node = config::parse_text("{points: [[0, 0.5], [1, 0.5]]}", "options");
+    OptimizerOptions changed = optimizer;
+    changed.beta2 = 0.5 * beta2;
+    EXPECT_TRUE(torch::equal(weights(optimizer, half), weights(changed, {}))) << kind;
+    EXPECT_FALSE(torch::equal(weights(optimizer, half), weights(optimizer, {}))) << kind;
+  }
+  EXPECT_EQ(kinds, 8);
 }
 
 TEST(HyperSchedules, ChangeTheResult) {

@@ -86,6 +86,33 @@ TEST(WeightsOfPyTorch, LeaveAHeadForOtherClasses) {
   }
 }
 
+TEST(Weights, OfABodyAloneLeaveTheModuleOfTheHeadNew) {
+  const testing::TempDir folder;
+  const std::string file = (folder / "body.safetensors").string();
+  const ModelOptions options{.classes = 3, .sample_shape = {3, 32, 32}};
+  const Model source = models::make("mobilenet_v3_small", options);
+  std::vector<NamedTensor> body;
+  for (const auto& [name, tensor] : source.state())
+    if (name.starts_with("features.")) body.push_back({name, tensor.detach()});
+  checkpoint::write(file, body, {});
+  ModelOptions start = options;
+  start.weights = file;
+  ::testing::internal::CaptureStderr();
+  const Model model = models::make("mobilenet_v3_small", start);
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("classifier.0.weight"));
+  for (size_t i = 0; i < source.parameters().size(); ++i) {
+    const auto &given = source.parameters()[i], &now = model.parameters()[i];
+    if (!given.name.starts_with("features.")) continue;
+    EXPECT_TRUE(torch::equal(given.tensor, now.tensor)) << given.name;
+  }
+  // A part of the module around the head is no file of a body.
+  for (const auto& [name, tensor] : source.state())
+    if (name == "classifier.0.bias") body.push_back({name, tensor.detach()});
+  checkpoint::write(file, body, {});
+  EXPECT_THAT(testing::outcome_of([&] { (void)models::make("mobilenet_v3_small", start); }),
+              HasSubstr("classifier.0.weight: is missing in the weights file"));
+}
+
 TEST(Weights, ThatAreNotFiniteAreNamed) {
   const testing::TempDir folder;
   const std::string file = (folder / "w.safetensors").string();

@@ -1,4 +1,4 @@
-// Tests the confusion matrix of a classifier, and its worst pictures.
+// Tests the confusion matrix of a classifier, and what a report shows of the worst samples.
 #include "tare/recipe/classification.h"
 
 #include <ATen/ops/arange.h>
@@ -9,11 +9,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <span>
-#include <string_view>
 
+#include "tare/base/base64.h"
 #include "tare/data/digits.h"
-#include "tare/recipe/worst_pictures.h"
+#include "tare/recipe/sample_view.h"
+#include "tare/recipe/worst_rows.h"
 #include "tare/train/options.h"
 #include "tare/transform/image.h"
 
@@ -104,52 +106,70 @@ TEST(Classification, HasNoWorstSamplesWithoutLosses) {
   EXPECT_TRUE(result->worst.empty());
 }
 
-Classification of_first(int64_t samples) {
-  Classification result{.labels = {"a", "b"}};
-  for (int64_t i = 0; i < samples; ++i) result.worst.push_back({.index = i});
-  return result;
+std::string picture_of(const Dataset& data, int64_t index) {
+  return view_of(data, index, Tokens::none).picture;
 }
 
 /// The pixels of a PNG file in base64.
 at::Tensor decoded(const std::string& picture) {
-  constexpr std::string_view kLetters =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string png;
-  uint32_t bits = 0;
-  for (size_t i = 0; i < picture.size() && picture[i] != '='; ++i) {
-    bits = bits << 6 | static_cast<uint32_t>(kLetters.find(picture[i]));
-    if (i % 4 > 0) png += static_cast<char>(bits >> (6 - 2 * (i % 4)));
-  }
+  const std::string png = bytes_of_base64(picture).value();
   return decode_png(std::as_bytes(std::span(png)), "picture");
 }
 
-TEST(WorstPictures, AreTheSamplesBeforeTheyWereNormalised) {
+TEST(SampleView, IsThePictureBeforeItWasNormalised) {
   const at::Tensor images = generate_digits({.count = 4, .size = 12}).images;
-  auto raw = of_first(4), normalised = of_first(4);
   const DatasetPtr data = tensor_dataset(images, at::arange(4));
-  add_pictures(raw, *data);
-  add_pictures(normalised, *transformed(data, Transforms{Normalise{{0.13}, {0.31}}, Shift{3}}));
+  const DatasetPtr changed = transformed(data, Transforms{Normalise{{0.13}, {0.31}}, Shift{3}});
   for (int64_t i = 0; i < 4; ++i) {
-    EXPECT_TRUE(at::equal(decoded(raw.worst[i].picture), images[i]));
-    EXPECT_EQ(raw.worst[i].picture, normalised.worst[i].picture) << "no random transform either";
+    EXPECT_TRUE(at::equal(decoded(picture_of(*data, i)), images[i]));
+    EXPECT_EQ(picture_of(*data, i), picture_of(*changed, i)) << "no random transform either";
   }
 }
 
-TEST(WorstPictures, AreSmallAndInRange) {
-  auto result = of_first(1);
-  add_pictures(result, *tensor_dataset(at::linspace(-5, 7, 3 * 200 * 100).view({1, 3, 200, 100})));
-  const at::Tensor picture = decoded(result.worst[0].picture);
+TEST(SampleView, IsSmallAndInRange) {
+  const at::Tensor picture = decoded(
+      picture_of(*tensor_dataset(at::linspace(-5, 7, 3 * 200 * 100).view({1, 3, 200, 100})), 0));
   EXPECT_EQ(picture.sizes(), (std::vector<int64_t>{3, 64, 32}));
   EXPECT_EQ(picture.min().item<int64_t>(), 0);
   EXPECT_EQ(picture.max().item<int64_t>(), 255);
 }
 
-TEST(WorstPictures, AreNoneOfFeaturesTokensAndOtherChannels) {
-  for (const auto& shape : {std::vector<int64_t>{2, 5}, std::vector<int64_t>{2, 4, 8, 8}}) {
-    auto result = of_first(2);
-    add_pictures(result, *tensor_dataset(at::ones(shape)));
-    EXPECT_EQ(result.worst[0].picture, "");
-  }
+TEST(SampleView, HasNoPictureOfFeaturesTokensAndOtherChannels) {
+  for (const auto& shape : {std::vector<int64_t>{2, 5}, std::vector<int64_t>{2, 4, 8, 8}})
+    EXPECT_EQ(picture_of(*tensor_dataset(at::ones(shape)), 0), "");
+}
+
+TEST(SampleView, HasTheTextOfTokens) {
+  const at::Tensor bytes = at::tensor({'a', '\n', '<', 0, 0}, at::kLong).view({1, 5});
+  const auto text_of = [](const DatasetPtr& data, Tokens tokens) {
+    return view_of(*data, 0, tokens).text;
+  };
+  EXPECT_EQ(text_of(tensor_dataset(bytes), Tokens::bytes), R"(a\n<)");
+  EXPECT_EQ(text_of(tensor_dataset(bytes), Tokens::none), "");
+  const at::Tensor tokens = at::tensor({2, 0, 1}, at::kLong).view({1, 3});
+  const DatasetPtr windows = tensor_dataset(tokens, tokens, {"o", "p", "t"});
+  EXPECT_EQ(text_of(windows, Tokens::vocabulary), "top");
+  const at::Tensor longer = at::ones({1, 500}, at::kLong).mul('x');
+  EXPECT_LE(text_of(tensor_dataset(longer), Tokens::bytes).size(), kTextBytes + 3);
+}
+
+TEST(WorstRows, AreTheHighestLossesOfAnySamples) {
+  const DatasetPtr data = tensor_dataset(at::ones({3, 2}));
+  const auto of = [&](Predictions predictions) {
+    predictions.losses = at::tensor({0.5F, 2.0F, 1.0F});
+    return worst_rows_of(predictions, *data, Tokens::none);
+  };
+  const auto losses = of({});
+  ASSERT_EQ(losses.size(), 3U);
+  EXPECT_EQ(losses[0].name, "sample 1");
+  EXPECT_EQ(losses[0].loss, 2);
+  EXPECT_TRUE(std::isnan(losses[0].target));
+  const auto numbers = of({.outputs = at::tensor({1.0F, 2.0F, 3.0F}).view({3, 1}),
+                           .targets = at::tensor({4.0F, 5.0F, 6.0F})});
+  EXPECT_EQ(numbers[1].name, "sample 2");
+  EXPECT_EQ(numbers[1].target, 6);
+  EXPECT_EQ(numbers[1].predicted, 3);
+  EXPECT_TRUE(worst_rows_of({}, *data, Tokens::none).empty()) << "without losses";
 }
 
 }  // namespace

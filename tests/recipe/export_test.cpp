@@ -21,6 +21,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 /// Expects two bundles to agree on model, data and results.
@@ -104,6 +105,22 @@ TEST(ExportFormats, AreFilesBesideTheBundle) {
   }
 }
 
+TEST(ExportFormats, HaveNoBatchNormsWhereTheyAreFolded) {
+  const TempDir folder;
+  RecipeOptions recipe = tiny(folder);
+  recipe.phases.resize(1);
+  recipe.export_formats = {"onnx", "safetensors"};
+  recipe.export_fold_norms = true;
+  run_recipe(recipe);
+  export_bundle(folder / "tiny/tiny.tare", folder / "folded",
+                {.format = "onnx", .fold_norms = true});
+  export_bundle(folder / "tiny/tiny.tare", folder / "plain", {.format = "onnx"});
+  const std::string written = io::read_text(folder / "tiny/tiny.onnx");
+  EXPECT_EQ(written, io::read_text(folder / "folded"));
+  EXPECT_NE(written, io::read_text(folder / "plain"));
+  EXPECT_THAT(written, Not(HasSubstr("BatchNormalization")));
+}
+
 TEST(ExportFormats, ThatCannotHoldTheModelAreRefusedBeforeTheTraining) {
   const TempDir folder;
   RecipeOptions recipe = tiny(folder);
@@ -124,6 +141,8 @@ TEST(ExportFormats, ThatCannotHoldTheModelAreRefusedBeforeTheTraining) {
               HasSubstr("export_formats.0 is not known (did you mean \"onnx\"?)"));
   EXPECT_THAT(refusal("export: a.onnx\n"),
               HasSubstr("export names a bundle, and has the extension of onnx"));
+  EXPECT_THAT(refusal("export: a.tare\nexport_formats: [safetensors]\nexport_fold_norms: true\n"),
+              HasSubstr("export_fold_norms has no effect, because the recipe exports no graph"));
   EXPECT_THAT(refusal("export: a.tare\nexport_formats: [onnx, onnx]\n"),
               HasSubstr("would be 'a.onnx' in the run's folder, which is the onnx file"));
 }

@@ -54,9 +54,9 @@ TEST(LearnerOptionsOfARecipe, EveryOptionIsAKeyOrHasAReason) {
   RecipeOptions recipe;
   auto& [loss, metrics, device, batch, micro_batch, recompute, offload, precision, kernels,
          step_in_backward, frozen_weights, optimizer, clip, optimizer_factory, optimizers, seed,
-         workers, shuffle, sampling, group_by_length, valid_every, save_in_background,
-         sample_weights, drop_last, stop_on_nan, folder, callbacks, task, progress] =
-      recipe.learner;
+         workers, shuffle, sampling, class_sampling, group_by_length, valid_every,
+         save_in_background, sample_weights, drop_last, stop_on_nan, folder, callbacks, task,
+         progress] = recipe.learner;
   const std::string function = "holds functions", hidden = "a recipe has a key of its own for it";
   const std::vector<Option> options{
       {&loss},
@@ -78,6 +78,7 @@ TEST(LearnerOptionsOfARecipe, EveryOptionIsAKeyOrHasAReason) {
       {&workers},
       {&shuffle},
       {&sampling},
+      {&class_sampling},
       {&group_by_length},
       {&valid_every},
       {&save_in_background},
@@ -116,6 +117,7 @@ TEST(LearnerOptionsOfARecipe, HaveTheValueOfEveryKey) {
       {"drop_last", "true"},
       {"shuffle", "false"},
       {"sampling", "balanced"},
+      {"class_sampling", "{cat: 2}"},
       {"group_by_length", "true"},
       {"valid_every", "7"},
       {"save_in_background", "true"},

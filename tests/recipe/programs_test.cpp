@@ -2,9 +2,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <filesystem>
 #include <regex>
+#include <set>
 
 #include "support/program.h"
+#include "support/temp_dir.h"
+#include "tare/base/io.h"
 
 namespace tare::testing {
 namespace {
@@ -58,6 +63,48 @@ TEST(SeveralOptimizers, ResumeToEqualWeights) {
   const auto result = run_program("gan_digits", {}, folder.path());
   ASSERT_EQ(result.status, 0) << result.err;
   EXPECT_THAT(result.out, HasSubstr("resumed to equal weights"));
+  EXPECT_THAT(result.out, HasSubstr("purged in between, went on to equal weights"));
+}
+
+TEST(KFold, LeavesEquallyManyBytesAfterEachFold) {
+  const TempDir folder;
+  const auto result = run_program("kfold", {"100"}, folder.path());
+  ASSERT_EQ(result.status, 0) << result.err;
+  static const std::regex line("fold [0-4]  accuracy [0-9.e-]+  tracked ([0-9]+) bytes");
+  std::set<std::string> bytes;
+  int folds = 0;
+  for (std::sregex_iterator at(result.out.begin(), result.out.end(), line), end; at != end; ++at) {
+    ++folds;
+    bytes.insert((*at)[1]);
+  }
+  EXPECT_EQ(folds, 5) << result.out;
+  EXPECT_EQ(bytes.size(), 1U) << result.out;
+  EXPECT_THAT(result.out, HasSubstr("above the start"));
+}
+
+TEST(Staged, EndsOnFewBatches) {
+  const TempDir folder;
+  const auto result = run_program("staged_digits", {"1"}, folder.path());
+  ASSERT_EQ(result.status, 0) << result.err;
+  for (const char* part : {"pretrain", "head", "all", "valid: loss ", "after destroy the process"})
+    EXPECT_THAT(result.out, HasSubstr(part));
+  EXPECT_TRUE(std::filesystem::exists(folder / "runs/staged_digits/digits.tare"));
+}
+
+TEST(Fork, RunsEachCombinationOnce) {
+  const TempDir folder;
+  std::filesystem::create_directories(folder / "recipes/configs/digits");
+  std::string config = io::read_text(std::filesystem::path(std::getenv("TARE_SOURCE_DIR")) /
+                                     "recipes/configs/digits/fork.json");
+  static const std::regex images("\"images\": *[0-9]+");
+  config = std::regex_replace(config, images, "\"images\": 100");
+  io::write_atomically(folder / "recipes/configs/digits/fork.json", config);
+  const auto result = run_program("fork_digits", {}, folder.path());
+  ASSERT_EQ(result.status, 0) << result.err;
+  int runs = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder / "runs/fork"))
+    runs += entry.path().filename() == "history.json" ? 1 : 0;
+  EXPECT_EQ(runs, 4);
 }
 
 TEST(SelfSupervised, EndsOnFewSamples) {

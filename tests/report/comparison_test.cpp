@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -113,10 +114,16 @@ TEST_F(ComparedRuns, HaveTheirFiguresAndCurves) {
   EXPECT_THAT(row(c.figures, "highest peak of a phase").values, ElementsAre(30e6, 30e6));
   EXPECT_TRUE(std::isnan(row(c.figures, "samples/s of rest").values[0]));
   EXPECT_EQ(row(c.figures, "samples/s of rest").texts[0], "-");
-  ASSERT_EQ(c.curves.size(), 3U);
+  ASSERT_EQ(c.curves.size(), 4U);
   EXPECT_EQ(c.curves[0].name, "train_loss");
   EXPECT_THAT(c.curves[0].lines[1], ElementsAre(2.1, 1.2, 0.8, 0.5, 0.3));
+  EXPECT_THAT(c.curves[0].places[1], ElementsAre(1, 2, 3, 4, 5));
   EXPECT_EQ(c.curves[2].name, "accuracy");
+  EXPECT_EQ(c.curves[3].name, "learning_rate");
+  EXPECT_EQ(c.curves[3].axis, CurveAxis::step);
+  ASSERT_EQ(c.curves[3].places[1].size(), 180U);
+  EXPECT_EQ(c.curves[3].places[1].back(), 180) << "steps go on in the second phase";
+  EXPECT_DOUBLE_EQ(c.curves[3].lines[1][44], 45e-4);
   EXPECT_THAT(c.unfinished, IsEmpty());
 }
 
@@ -134,6 +141,36 @@ TEST_F(ComparedRuns, AreShownAsTextJsonAndPage) {
   EXPECT_TRUE(is_well_formed(html));
   for (const char* part : {"Train_loss by epoch", "Accuracy by epoch", "optimizer.kind", "second"})
     EXPECT_THAT(html, HasSubstr(part));
+}
+
+TEST_F(ComparedRuns, HaveTheirMemoryAndTheirWorstSamplesSideBySide) {
+  write_timeline(folder_ / "b" / "timeline.csv", 20);
+  add_to_run(folder_ / "a",
+             R"("classification":{"labels":["cat","dog"],"counts":[[7,1],[0,4]],"worst":[)"
+             R"({"index":17,"label":"cat","predicted":"dog","probability":0.75,"loss":1.5,)"
+             R"("picture":"iVBORw0KGgoAAAA="}]},)");
+  add_to_run(
+      folder_ / "b",
+      R"("worst_rows":[{"name":"houses.csv:7","target":12.5,"predicted":7.25,"loss":27.5}],)");
+  const Comparison c = compared();
+  const ComparedCurve& memory = c.curves.back();
+  EXPECT_EQ(memory.name, "bytes");
+  EXPECT_EQ(memory.axis, CurveAxis::seconds);
+  EXPECT_THAT(memory.lines[0], IsEmpty());
+  EXPECT_GE(*std::ranges::max_element(memory.lines[1]), 40e6);
+  const std::string html = to_html(c);
+  EXPECT_TRUE(is_well_formed(html));
+  for (const char* part : {"Memory over time", "Learning_rate by step", "first, test:",
+                           "second, test:", "Confusion matrix", "iVBORw0KGgoAAAA=", "houses.csv:7"})
+    EXPECT_THAT(html, HasSubstr(part));
+  const auto json = nlohmann::json::parse(to_json(c));
+  EXPECT_EQ(json["worst"][0][0]["predicted"], "dog");
+  EXPECT_EQ(json["worst"][1][0]["name"], "houses.csv:7");
+  EXPECT_EQ(json["step_curves"]["learning_rate"][0]["at"].size(), 180U);
+  EXPECT_EQ(json["seconds_curves"]["bytes"][0]["at"].size(), 0U);
+  const std::string csv = to_csv(c);
+  EXPECT_THAT(csv, HasSubstr("\nstep_curve,learning_rate,45,0.0045,0.0045\n"));
+  EXPECT_THAT(csv, HasSubstr("\nseconds_curve,bytes,0,,"));
 }
 
 TEST_F(ComparedRuns, ThatAreEqualDifferInNothing) {

@@ -110,8 +110,8 @@ TEST(RunFiles, ListEveryMember) {
     EXPECT_EQ(listed<PhaseReport>(), 21U);
   }
   {
-    [[maybe_unused]] const auto& [a, b, c, d, e] = ScheduledStep{};
-    EXPECT_EQ(listed<ScheduledStep>(), 5U);
+    [[maybe_unused]] const auto& [a, b, c, d, e, f] = ScheduledStep{};
+    EXPECT_EQ(listed<ScheduledStep>(), 6U);
   }
   {
     [[maybe_unused]] const auto& [a, b, c] = ScheduleTable{};
@@ -126,8 +126,8 @@ TEST(RunFiles, ListEveryMember) {
     EXPECT_EQ(listed<SplitFigures>(), 2U);
   }
   {
-    [[maybe_unused]] const auto& [a, b, c, d, e, f, g, h] = WorstSample{};
-    EXPECT_EQ(listed<WorstSample>(), 8U);
+    [[maybe_unused]] const auto& [a, b, c, d, e, f, g, h, i] = WorstSample{};
+    EXPECT_EQ(listed<WorstSample>(), 9U);
   }
   {
     [[maybe_unused]] const auto& [a, b, c, d] = LabelCounts{};
@@ -150,8 +150,8 @@ TEST(RunFiles, ListEveryMember) {
     EXPECT_EQ(listed<TrackerFigures>(), 3U);
   }
   {
-    [[maybe_unused]] const auto& [a, b, c, d] = report::WorstRow{};
-    EXPECT_EQ(listed<report::WorstRow>(), 4U);
+    [[maybe_unused]] const auto& [a, b, c, d, e, f] = report::WorstRow{};
+    EXPECT_EQ(listed<report::WorstRow>(), 6U);
   }
   {
     [[maybe_unused]] const auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r] =

@@ -6,6 +6,8 @@
 #include <fstream>
 #include <string>
 
+#include "support/files.h"
+
 namespace tare::testing {
 
 inline void write_file(const std::filesystem::path& path, const std::string& text) {
@@ -43,6 +45,13 @@ inline void write_run(const std::filesystem::path& folder, const std::string& se
                  "],\"test\":{\"loss\":0.41,\"metrics\":{\"accuracy\":0.913}},\"export\":{\"path\":"
                  "\"runs/digits/d.tare\",\"bytes\":1000000},\"residual_bytes\":0,"
                  "\"process_bytes\":150000000,\"seconds\":95.2}\n");
+}
+
+/// The run with these members of the whole.
+inline void add_to_run(const std::filesystem::path& folder, const std::string& members) {
+  std::string report = content_of(folder / "report.json");
+  report.insert(report.find("\"phases\":["), members);
+  write_file(folder / "report.json", report);
 }
 
 /// A timeline of `steps` training steps of 20 events each, with a category column. Weights of 40 MB

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <limits>
 
 #include "report/markup_check.h"
 #include "report/run_folder.h"
@@ -19,6 +20,7 @@ namespace tare::report {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using namespace tare::testing;
@@ -92,13 +94,6 @@ TEST(RunReport, DrawsNoCurveOfAColumnThatNeverChanges) {
   EXPECT_THAT(html, HasSubstr("Equal in every epoch: used_mib 12."));
   EXPECT_THAT(html, Not(HasSubstr("<title>used_mib by epoch</title>")));
   EXPECT_THAT(html, HasSubstr("<title>Accuracy by epoch</title>")) << "of the validation";
-}
-
-/// The run with these members of the whole.
-void add_to_run(const std::filesystem::path& folder, const std::string& members) {
-  std::string report = content_of(folder / "report.json");
-  report.insert(report.find("\"phases\":["), members);
-  write_file(folder / "report.json", report);
 }
 
 TEST(RunReport, DrawsTheSearchForARateWithItsSuggestions) {
@@ -191,6 +186,49 @@ TEST(RunReport, ShowsTheRowsThatArePredictedWorst) {
     io::write_atomically(folder / kWorstRowsFile, damaged);
     EXPECT_THROW((void)html_report(folder.path()), FormatError) << damaged;
   }
+}
+
+TEST(RunReport, ShowsTheTextsOfTheWorstSamples) {
+  const TempDir folder;
+  write_run(folder.path());
+  add_to_run(folder.path(),
+             R"("classification":{"labels":["bad","good"],"counts":[[7,1],[0,4]],"worst":[)"
+             R"({"index":17,"label":"bad","predicted":"good","probability":0.75,"loss":1.5,)"
+             R"("name":"list.csv:8","text":"<i>so, so</i>"}]},)");
+  const std::string html = html_report(folder.path());
+  EXPECT_TRUE(is_well_formed(html));
+  EXPECT_THAT(html, HasSubstr("<span>&lt;i&gt;so, so&lt;/i&gt;</span><span><b>bad</b>"));
+  for (const DataFile& file : run_tables(folder.path()))
+    if (file.name == "worst_samples.csv") {
+      EXPECT_EQ(file.text,
+                "index,name,label,predicted,probability,loss,text\n"
+                "17,list.csv:8,bad,good,0.75,1.5,\"<i>so, so</i>\"\n");
+    }
+}
+
+TEST(RunReport, ShowsTheWorstSamplesOfModelsWithoutClasses) {
+  const TempDir folder;
+  write_run(folder.path());
+  // Pictures whose target is a number; report.json has the pictures.
+  std::vector<WorstRow> rows{{"a.png", 0.5, 0.25, 2}};
+  io::write_atomically(folder / kWorstRowsFile, csv_of(rows));
+  add_to_run(folder.path(), R"("worst_rows":[{"name":"a.png","target":0.5,"predicted":0.25,)"
+                            R"("loss":2,"picture":"iVBORw0KGgoAAAA="}],)");
+  EXPECT_THAT(html_report(folder.path()),
+              AllOf(HasSubstr("alt=\"a.png\"><span><b>0.5</b>, predicted <b>0.25</b></span>"),
+                    HasSubstr("Worst rows")));
+  // Texts of a language model, which has no number.
+  constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+  const TempDir other;
+  write_run(other.path());
+  rows = {{"sample 3", kNone, kNone, 2.5, "", "to be, or"}};
+  io::write_atomically(other / kWorstRowsFile, csv_of(rows));
+  EXPECT_EQ(csv_of(rows), "row,target,predicted,loss,text\nsample 3,,,2.5,\"to be, or\"\n");
+  EXPECT_EQ(csv_of(read_worst_rows(other / kWorstRowsFile)), csv_of(rows));
+  const std::string html = html_report(other.path());
+  EXPECT_TRUE(is_well_formed(html));
+  EXPECT_THAT(html, AllOf(HasSubstr("<span>to be, or</span>"), HasSubstr("Worst samples"),
+                          Not(HasSubstr("nan"))));
 }
 
 TEST(RunReport, ShowsThePicturesOfTheWorstSamples) {

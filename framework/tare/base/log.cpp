@@ -89,10 +89,10 @@ struct Logger {
     const std::string line = prefix_of(at) + printable(text, std::numeric_limits<size_t>::max());
     sink.log(native(at), spdlog::string_view_t(line.data(), line.size()));
   }
-  void warn_once(std::string_view text) {
-    if (!sink.should_log(native(Level::warning))) return;
+  void write_once(Level at, std::string_view text) {
+    if (!sink.should_log(native(at))) return;
     const std::lock_guard lock(once);
-    if (said.emplace(text).second) write(Level::warning, text);
+    if (said.emplace(text).second) write(at, text);
   }
 };
 
@@ -111,7 +111,10 @@ void info(std::string_view text) { logger().write(Level::info, text); }
 void warning(std::string_view text) { logger().write(Level::warning, text); }
 void error(std::string_view text) { logger().write(Level::error, text); }
 void warning_once(std::string_view text) {
-  if (held_back == 0) logger().warn_once(text);
+  if (held_back == 0) logger().write_once(Level::warning, text);
+}
+void info_once(std::string_view text) {
+  if (held_back == 0) logger().write_once(Level::info, text);
 }
 
 NoFindings::NoFindings() noexcept { ++held_back; }

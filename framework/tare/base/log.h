@@ -19,6 +19,8 @@ void error(std::string_view text);    ///< prints as debug() does
 /// Prints as warning() does, unless the process has printed this text by it already: for findings
 /// about files that a program reads several times. Thread-safe.
 void warning_once(std::string_view text);
+/// Prints as info() does, once as warning_once() does.
+void info_once(std::string_view text);
 
 /// Returns the previous level. The default is `info`, or the environment variable TARE_LOG.
 Level set_level(Level level);

@@ -61,14 +61,17 @@ std::string MonitorTurns::counted(int64_t looks) const {
   return std::to_string(looks) + (is_inside_ ? " validation" : " epoch") + (looks == 1 ? "" : "s");
 }
 
-bool Monitor::improves(const EpochRow& row, std::optional<double> best) const {
+bool Monitor::prefers_lower(const EpochRow& row) const {
   const MetricValue* metric = report::find_metric(row.metrics, figure);
   const auto said = metric ? metric->lower_is_better : std::nullopt;
-  const bool lower = lower_is_better.value_or(said.value_or(lower_is_better_for(figure)));
+  return lower_is_better.value_or(said.value_or(lower_is_better_for(figure)));
+}
+
+bool Monitor::improves(const EpochRow& row, std::optional<double> best) const {
   const double now = value(row);
   if (std::isnan(now)) return false;
   if (!best) return true;
-  return lower ? now < *best - min_delta : now > *best + min_delta;
+  return prefers_lower(row) ? now < *best - min_delta : now > *best + min_delta;
 }
 
 Action SaveBest::before_fit(FitContext& context) {

@@ -23,6 +23,8 @@ struct Monitor {
   [[nodiscard]] double value(const EpochRow& row) const;
   /// Whether a validation has given the column: valid_loss, or one of the metrics of `row`.
   [[nodiscard]] bool is_of_validation(const EpochRow& row) const;
+  /// Whether a lower value is better for the column of `row`.
+  [[nodiscard]] bool prefers_lower(const EpochRow& row) const;
   /// Whether the column's value in `row` beats `best` by more than min_delta. NaN never does.
   /// Throws as value().
   [[nodiscard]] bool improves(const EpochRow& row, std::optional<double> best) const;

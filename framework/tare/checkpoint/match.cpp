@@ -105,7 +105,10 @@ std::string surplus_prefix(const std::vector<NamedTensor>& targets,
   const std::string wanted = common_prefix(targets), given = common_prefix(source);
   if (!given.ends_with(wanted)) return "";
   const std::string surplus = given.substr(0, given.size() - wanted.size());
-  return surplus.empty() || surplus.ends_with('.') ? surplus : "";
+  // A module of the model itself, whose tensors alone are in the file, is no surplus.
+  const bool is_of_model = std::ranges::any_of(
+      targets, [&](const NamedTensor& t) { return t.name.starts_with(surplus); });
+  return !is_of_model && surplus.ends_with('.') ? surplus : "";
 }
 
 CopyReport copy_into(const std::vector<NamedTensor>& targets,

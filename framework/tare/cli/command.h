@@ -33,6 +33,7 @@ int new_command(const Arguments& arguments);         ///< runs `tare new`
 int cat_command(const Arguments& arguments);         ///< runs `tare cat`
 int cp_command(const Arguments& arguments);          ///< runs `tare cp`
 int validate_command(const Arguments& arguments);    ///< runs `tare validate`
+int serve_command(const Arguments& arguments);       ///< runs `tare serve`
 int generate_command(const Arguments& arguments);    ///< runs `tare generate`
 int inspect_command(const Arguments& arguments);     ///< runs `tare inspect`
 int doctor_command(const Arguments& arguments);      ///< runs `tare doctor`

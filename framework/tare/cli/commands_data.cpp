@@ -176,10 +176,10 @@ TextCheck counted_texts(const Splits& splits) {
   return check;
 }
 
-/// Checks data of texts with classes. The first problem of a folder of texts is thrown.
+/// Checks data of texts with classes.
 int check_texts(const DataOptions& options, bool as_json) {
   const bool is_list = options.name == "text_list";
-  TextCheck check = is_list ? check_text_list(options) : TextCheck();
+  TextCheck check = is_list ? check_text_list(options) : check_text_folder(options);
   std::string description;
   if (check.problems.count == 0) {  // throws what is wrong with the splits
     const datasets::Named named = datasets::make(options, datasets::Network::forbidden);

@@ -11,6 +11,7 @@
 #include "tare/cli/command.h"
 #include "tare/cli/output.h"
 #include "tare/cli/trust.h"
+#include "tare/interchange/export_file.h"
 #include "tare/recipe/export.h"
 #include "tare/report/run_failure.h"
 #include "tare/runtime/init.h"
@@ -46,7 +47,7 @@ int export_command(const Arguments& arguments) {
   if (!done.second.empty())
     std::cout << "the weights lie in " << printable(done.second.string(), 1000)
               << ": keep both files in one folder\n";
-  if (format.format == "pt2" || format.format == "onnx")
+  if (format.format != "tare" && interchange::file_format(format.format).graph)
     std::cout << "compared with the model for batches of 1, 2 and 5 samples: "
               << difference_text(done.difference) << '\n';
   return kSuccess;

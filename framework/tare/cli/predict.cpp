@@ -23,6 +23,7 @@
 #include "tare/cli/predict_score.h"
 #include "tare/cli/trust.h"
 #include "tare/inference/bundle_folder.h"
+#include "tare/inference/json_predict.h"
 #include "tare/inference/one_score.h"
 #include "tare/inference/predictor.h"
 #include "tare/inference/rows.h"
@@ -88,8 +89,13 @@ class Printer {
   explicit Printer(const Request& request) : request_(request) {}
 
   void add(const SamplePlace& place, const Predictor& predictor, const Outputs& outputs) {
-    for (size_t i = 0; i < outputs.size(); ++i)
-      add({.sample = place, .number = outputs.size() > 1 ? i + 1 : 0}, predictor, outputs[i]);
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      const Place output{.sample = place, .number = outputs.size() > 1 ? i + 1 : 0};
+      if (request_.form == Form::json)
+        all_.push_back(to_json(output, prediction_json(predictor, outputs, i, request_.top)));
+      else
+        add(output, predictor, outputs[i]);
+    }
   }
 
   /// Adds a failure, called inside its handler; only JSON lists it, as messages are on standard
@@ -140,9 +146,7 @@ class Printer {
   /// `predictions`: those of classes, or Values.
   template <class Predictions>
   void show(const Place& place, const Predictions& predictions) {
-    if (request_.form == Form::json)
-      all_.push_back(to_json(place, predictions));
-    else if (request_.form == Form::csv)
+    if (request_.form == Form::csv)
       print_rows(place, predictions);
     else
       print(place, predictions);
@@ -211,21 +215,9 @@ class Printer {
     return sample;
   }
 
-  static nlohmann::json to_json(const Place& place, const std::vector<Prediction>& predictions) {
-    nlohmann::json list = nlohmann::json::array();
-    for (const auto& p : predictions) {
-      list.push_back({{"label", p.label}, {"index", p.index}, {"probability", p.probability}});
-    }
+  static nlohmann::json to_json(const Place& place, const nlohmann::json& prediction) {
     nlohmann::json sample = begin(place);
-    sample["predictions"] = list;
-    return sample;
-  }
-
-  static nlohmann::json to_json(const Place& place, const Values& prediction) {
-    nlohmann::json sample = begin(place);
-    sample["shape"] = prediction.numbers.sizes().slice(1).vec();
-    if (!prediction.names.empty()) sample["targets"] = prediction.names;
-    sample["values"] = values_of(prediction.numbers);
+    sample.update(prediction);
     return sample;
   }
 

@@ -155,7 +155,7 @@ class Builder : public YAML::EventHandler {
     }
   }
   void take_key(Open& parent, Node node, const YAML::Mark& mark, bool alias) {
-    if (node.kind != Kind::scalar || alias || node.text.empty())
+    if (node.kind != Kind::scalar || alias || (node.text.empty() && !node.quoted))
       throw ConfigError(at(mark), "", "a key must be plain text", "", describe(node));
     parent.has_key = true;
     parent.merge_key = node.text == "<<" && !node.quoted;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -75,6 +76,28 @@ std::vector<std::string> names_in(const fs::path& file) {
   return names;
 }
 
+/// Says what is wrong with a file.
+struct Problem {
+  std::string part{}, text{};
+};
+
+/// Returns the first problem of the content of a file; unset: there is none.
+std::optional<Problem> problem_of(const std::string& content, const Form& form, size_t names) {
+  const auto row = static_cast<size_t>(form.labels + kPixels);
+  if (content.empty() || content.size() % row != 0)
+    return Problem{"size", std::to_string(content.size()) +
+                               " bytes are no whole number of rows of " + std::to_string(row) +
+                               " bytes; download the file again"};
+  for (size_t at = 0; at < content.size(); at += row) {
+    const auto label = static_cast<uint8_t>(content[at + static_cast<size_t>(form.labels) - 1]);
+    if (label >= names)
+      return Problem{"label", std::to_string(label) + " of row " + std::to_string(at / row + 1) +
+                                  " has no name in " + form.class_names + ", which has " +
+                                  std::to_string(names)};
+  }
+  return std::nullopt;
+}
+
 DatasetPtr read(const fs::path& folder, const Form& form, const std::vector<std::string>& files,
                 const std::vector<std::string>& names) {
   const int64_t row = form.labels + kPixels;
@@ -82,36 +105,41 @@ DatasetPtr read(const fs::path& folder, const Form& form, const std::vector<std:
   int64_t samples = 0;
   for (const std::string& file : files) {
     contents.push_back(io::read_text(folder / file, kMostBytes));
-    const auto bytes = static_cast<int64_t>(contents.back().size());
-    if (bytes == 0 || bytes % row != 0)
-      throw FormatError(kWhere, (folder / file).string(), "size",
-                        std::to_string(bytes) + " bytes are no whole number of rows of " +
-                            std::to_string(row) + " bytes; download the file again");
-    samples += bytes / row;
+    if (const auto problem = problem_of(contents.back(), form, names.size()))
+      throw FormatError(kWhere, (folder / file).string(), problem->part, problem->text);
+    samples += std::ssize(contents.back()) / row;
   }
   const at::Tensor images = at::empty({samples, kChannels, kSide, kSide}, at::kByte);
   const at::Tensor classes = at::empty({samples}, at::kLong);
   auto* pixels = images.mutable_data_ptr<uint8_t>();
   auto* label = classes.mutable_data_ptr<int64_t>();
-  for (size_t i = 0; i < files.size(); ++i) {
-    const std::string& content = contents[i];
+  for (const std::string& content : contents)
     for (size_t at = 0; at < content.size(); at += static_cast<size_t>(row), pixels += kPixels) {
       const size_t image = at + static_cast<size_t>(form.labels);
-      *label = static_cast<uint8_t>(content[image - 1]);
-      if (std::cmp_greater_equal(*label, names.size()))
-        throw FormatError(kWhere, (folder / files[i]).string(), "label",
-                          std::to_string(*label) + " of row " +
-                              std::to_string(at / static_cast<size_t>(row) + 1) +
-                              " has no name in " + form.class_names + ", which has " +
-                              std::to_string(names.size()));
-      ++label;
+      *label++ = static_cast<uint8_t>(content[image - 1]);
       std::memcpy(pixels, &content[image], kPixels);
     }
-  }
   return tensor_dataset(images, classes, names);
 }
 
 }  // namespace
+
+std::map<std::string, std::string> cifar_problems(const fs::path& folder) {
+  const Form& form = form_of(folder);
+  const size_t names = names_in(folder / form.class_names).size();
+  std::map<std::string, std::string> problems;
+  for (const auto& files : {form.train, form.test})
+    for (const std::string& file : files) {
+      try {
+        const std::string content = io::read_text(folder / file, kMostBytes);
+        if (const auto problem = problem_of(content, form, names))
+          problems[file] = problem->part + ": " + problem->text;
+      } catch (const IoError& error) {
+        problems[file] = error.what();
+      }
+    }
+  return problems;
+}
 
 bool is_cifar(const fs::path& folder) {
   return std::ranges::any_of(forms(),

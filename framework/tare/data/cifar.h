@@ -5,6 +5,8 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
+#include <string>
 
 #include "tare/data/splits.h"
 
@@ -17,6 +19,12 @@ namespace tare {
 /// ConfigError for a folder that holds neither; IoError for a missing file; FormatError, naming the
 /// file, for one of another size, and for a label without a name.
 [[nodiscard]] Splits cifar(const std::filesystem::path& folder);
+
+/// Returns what is wrong with each of these files, by their names, which cifar() would throw; a
+/// label without a name is the first of its file. Throws ConfigError for a folder that holds
+/// neither, and what is wrong with the names of the classes.
+[[nodiscard]] std::map<std::string, std::string> cifar_problems(
+    const std::filesystem::path& folder);
 
 /// Whether a folder has the names of the classes of CIFAR-10 or CIFAR-100, so that cifar() reads
 /// it.

@@ -34,7 +34,8 @@ struct DataOptions {
   std::optional<int64_t> cache{};
   std::string file{};       ///< text, text_list, csv, jsonl, npy, image_list: the file
   int64_t context = 0;      ///< text: tokens of a sample; 0: 128
-  std::string tokenizer{};  ///< text: characters (default) | bytes
+  std::string tokenizer{};  ///< text: characters (default) | bytes | bpe, see bpe_tokens()
+  int64_t vocabulary = 0;   ///< text: the most tokens that bpe makes, >= 2; 0: 512
   /// text_folder, text_list, generated_texts: bytes of a text that are read; 0: all.
   int64_t length = 0;
   /// text_folder, text_list, generated_texts: joins texts, see collates::registry(); unset: `pad`.
@@ -92,6 +93,7 @@ void visit_fields(auto& visit, DataOptions& o) {
   visit("file", o.file);
   visit("context", o.context, config::between(0, int64_t{1} << 24));
   visit("tokenizer", o.tokenizer);
+  visit("vocabulary", o.vocabulary, config::between(0, 65536));
   visit.template as<CacheBytes>("cache", o.cache);
   visit("length", o.length, config::at_least(0));
   visit("collate", o.collate);

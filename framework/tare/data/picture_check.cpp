@@ -270,6 +270,9 @@ PictureCheck check_listed_pictures(const fs::path& file, const std::vector<std::
 PictureCheck check_cifar(const fs::path& folder) {
   constexpr int64_t kSide = 32;
   PictureCheck check{.height = {kSide, kSide, kSide}, .width = {kSide, kSide, kSide}};
+  for (const auto& [file, problem] : cifar_problems(folder))
+    check.problems.push_back({file, problem});
+  if (!check.problems.empty()) return check;
   const Splits splits = cifar(folder);
   for (const auto& [name, data] : {std::pair{"train", splits.train}, {"test", splits.test}}) {
     const at::Tensor targets = data->targets();

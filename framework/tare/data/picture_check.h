@@ -68,7 +68,8 @@ struct PictureCheck {
 [[nodiscard]] PictureCheck check_listed_pictures(const std::filesystem::path& file,
                                                  const std::vector<std::string>& targets = {});
 
-/// Reads the files of cifar(), and counts the pictures of each class. Throws what cifar() throws.
+/// Reads the files of cifar(), and counts the pictures of each class. What is wrong with a file is
+/// a problem, and then there are no counts. Throws as cifar_problems().
 [[nodiscard]] PictureCheck check_cifar(const std::filesystem::path& folder);
 
 }  // namespace tare

@@ -53,6 +53,34 @@ std::vector<int64_t> weighted_indices(std::span<const double> weights, uint64_t 
   return indices;
 }
 
+SampleWeights class_weights(const DatasetPtr& data, const std::map<std::string, double>& of_labels,
+                            const std::string& where) {
+  constexpr size_t kMostNames = 20;
+  const std::vector<std::string> names = data->labels();
+  const auto refuse = [&](const std::string& problem, const std::string& allowed,
+                          const std::string& got) {
+    throw ConfigError(where, "class_sampling", problem, allowed, got);
+  };
+  if (!has_class_labels(data) || names.empty())
+    refuse("needs targets that are class labels with names", "omit it", "weights");
+  std::vector<double> by_class(names.size(), 1);
+  for (const auto& [label, weight] : of_labels) {
+    const auto found = std::ranges::find(names, label);
+    if (found == names.end())
+      refuse("has a label that is not in the data" + did_you_mean(label, names),
+             listed(names, kMostNames), label);
+    by_class[static_cast<size_t>(found - names.begin())] = weight;
+  }
+  const at::Tensor labels = data->targets().contiguous();
+  auto weights = std::make_shared<std::vector<double>>();
+  for (const int64_t label :
+       std::span(labels.const_data_ptr<int64_t>(), static_cast<size_t>(labels.numel())))
+    weights->push_back(label < 0 ? 0.0 : by_class[static_cast<size_t>(label)]);
+  if (std::ranges::all_of(*weights, [](double weight) { return weight == 0; }))
+    refuse("leaves no sample of the training split", "a weight above 0", "0 for all");
+  return weights;
+}
+
 SampleWeights balancing_weights(const DatasetPtr& data, const std::string& where) {
   if (!has_class_labels(data))
     throw ConfigError(where, "sampling", "needs targets that are class labels", "each", "balanced");

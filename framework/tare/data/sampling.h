@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -30,6 +31,14 @@ void check_weights(std::span<const double> weights, int64_t samples, const std::
 /// of samples that have the label, and 0 for a label below 0, which losses ignore. Throws
 /// ConfigError, naming `where`, for data whose targets are no class labels. Reads all targets.
 [[nodiscard]] SampleWeights balancing_weights(const DatasetPtr& data, const std::string& where);
+
+/// Returns a weight for each sample: that of its label in `of_labels`, 1 for a label that is not
+/// there, 0 for a label below 0. Throws ConfigError, naming `where`, for data whose targets are no
+/// class labels with names, for an unknown label, and where no sample has a weight. Reads all
+/// targets.
+[[nodiscard]] SampleWeights class_weights(const DatasetPtr& data,
+                                          const std::map<std::string, double>& of_labels,
+                                          const std::string& where);
 
 /// Returns Dataset::sample_size() of every sample. Throws ConfigError, naming `where`, for data
 /// whose samples have no lengths.

@@ -1,4 +1,4 @@
-// Looks through a list of texts for what the data set text_list would refuse.
+// Looks through a folder or a list of texts for what the data sets of texts would refuse.
 #pragma once
 
 #include <cstdint>
@@ -23,6 +23,10 @@ struct TextCheck {
   std::vector<TextClass> classes{};  ///< in the order of the data set; empty: there are no labels
   int64_t texts = 0;                 ///< without a problem, of all files
 };
+
+/// Reads all files of the data set text_folder. Problems are those that are empty or cannot be read;
+/// it counts no classes. Throws IoError and ConfigError for a folder without texts.
+[[nodiscard]] TextCheck check_text_folder(const DataOptions& options);
 
 /// Reads all files of the data set text_list with these options. Throws as text_list() does, but
 /// for the lines that are wrong, which are the problems of the result.

@@ -16,6 +16,7 @@
 #include "tare/data/datasets.h"
 #include "tare/data/picture_kind.h"
 #include "tare/data/text_bytes.h"
+#include "tare/data/text_check.h"
 
 namespace tare {
 namespace {
@@ -60,6 +61,22 @@ DatasetPtr text_folder(const fs::path& folder, const TextFolderOptions& options)
   }
   return sample_dataset(std::move(samples), options.collate, listing.labels, listing.names(folder),
                         options.length);
+}
+
+TextCheck check_text_folder(const DataOptions& o) {
+  TextCheck check;
+  for (const fs::path& file : text_files(o.folder)) {
+    const auto add = [&](const std::string& problem) {
+      check.problems.add({.path = file.string(), .problem = problem});
+    };
+    try {
+      if (io::read_text(file, TextFolderOptions{}.limit_bytes).empty())
+        add("is empty: remove the file");
+    } catch (const IoError& error) {
+      add(error.what());
+    }
+  }
+  return check;
 }
 
 }  // namespace tare

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <map>
 #include <span>
+#include <type_traits>
+#include <unordered_map>
 #include <utility>
 
 #include "tare/base/bytes.h"
@@ -17,12 +19,14 @@
 #include "tare/config/scalar.h"
 #include "tare/data/datasets.h"
 #include "tare/data/gather.h"
+#include "tare/data/token_merger.h"
 #include "tare/transform/random.h"
 
 namespace tare {
 namespace {
 
 constexpr int64_t kLimitBytes = int64_t{4} << 30;
+constexpr int64_t kVocabulary = 512;      // of bpe
 constexpr uint64_t kMove = ~uint64_t{1};  // the number of no sample
 
 /// Calls `take` with each character.
@@ -107,6 +111,22 @@ int64_t tokens_of(const char* field, double size, int64_t all, int64_t context) 
                    : static_cast<int64_t>(size) * context + 1;
 }
 
+/// Returns the tokens in the smallest dtype of TokenText::tokens.
+at::Tensor stored(const std::vector<int64_t>& tokens, size_t vocabulary) {
+  const auto fill = [&](auto* out) {
+    for (const int64_t token : tokens)
+      *out++ = static_cast<std::remove_pointer_t<decltype(out)>>(token);
+  };
+  const bool are_bytes = vocabulary <= 256;
+  at::Tensor all =
+      at::empty({static_cast<int64_t>(tokens.size())}, are_bytes ? at::kByte : at::kInt);
+  if (are_bytes)
+    fill(all.mutable_data_ptr<uint8_t>());
+  else
+    fill(all.mutable_data_ptr<int32_t>());
+  return all;
+}
+
 }  // namespace
 
 TokenText byte_tokens(std::string_view text) {
@@ -127,18 +147,27 @@ TokenText character_tokens(std::string_view text, const std::filesystem::path& p
     number = static_cast<int32_t>(result.vocabulary.size());
     result.vocabulary.emplace_back(character);
   }
-  const auto fill = [&](auto* out) {
-    using Token = std::remove_pointer_t<decltype(out)>;
-    each_character(text, path, [&](std::string_view character) {
-      *out++ = static_cast<Token>(numbers.find(character)->second);
-    });
-  };
-  const bool are_bytes = result.vocabulary.size() <= 256;
-  result.tokens = at::empty({count}, are_bytes ? at::kByte : at::kInt);
-  if (are_bytes)
-    fill(result.tokens.mutable_data_ptr<uint8_t>());
-  else
-    fill(result.tokens.mutable_data_ptr<int32_t>());
+  std::vector<int64_t> tokens;
+  tokens.reserve(static_cast<size_t>(count));
+  each_character(text, path, [&](std::string_view character) {
+    tokens.push_back(numbers.find(character)->second);
+  });
+  result.tokens = stored(tokens, result.vocabulary.size());
+  return result;
+}
+
+TokenText bpe_tokens(std::string_view text, int64_t vocabulary, const std::filesystem::path& path) {
+  each_character(text, path, [](std::string_view) {});  // throws for what is no UTF-8
+  TokenText result{.vocabulary = learnt_vocabulary(text, static_cast<size_t>(vocabulary))};
+  const TokenMerger merger(result.vocabulary);
+  std::unordered_map<std::string_view, std::vector<int64_t>> known;  // by piece
+  std::vector<int64_t> tokens;
+  for (const std::string_view piece : pieces_of(text)) {
+    auto [found, is_new] = known.try_emplace(piece);
+    if (is_new) merger.append(piece, found->second, [](std::string_view) {});
+    tokens.insert(tokens.end(), found->second.begin(), found->second.end());
+  }
+  result.tokens = stored(tokens, result.vocabulary.size());
   return result;
 }
 
@@ -180,19 +209,27 @@ Found windows(const DataOptions& o, bool) {
   };
   if (o.file.empty()) refuse("file", "is needed by the data set text", "a file of text", "");
   const std::string tokenizer = o.tokenizer.empty() ? "characters" : o.tokenizer;
-  if (tokenizer != "characters" && tokenizer != "bytes")
-    refuse("tokenizer", "is not a tokenizer" + did_you_mean(tokenizer, {"characters", "bytes"}),
-           "characters, bytes", tokenizer);
+  if (tokenizer != "characters" && tokenizer != "bytes" && tokenizer != "bpe")
+    refuse("tokenizer",
+           "is not a tokenizer" + did_you_mean(tokenizer, {"characters", "bytes", "bpe"}),
+           "characters, bytes, bpe", tokenizer);
+  if (o.vocabulary > 0 && tokenizer != "bpe")
+    refuse("vocabulary", "is decided by the tokenizer " + tokenizer, "omit it, or tokenizer: bpe",
+           std::to_string(o.vocabulary));
+  if (o.vocabulary == 1) refuse("vocabulary", "is too small", "at least 2, or 0 for 512", "1");
   if (o.folds > 0)
     refuse("folds", "are parts of single samples, and a text is cut into its splits", "omit it",
            std::to_string(o.folds));
   const std::string text = io::read_text(o.file, kLimitBytes);
-  const TokenText tokens =
-      tokenizer == "bytes" ? byte_tokens(text) : character_tokens(text, o.file);
+  const int64_t vocabulary = o.vocabulary > 0 ? o.vocabulary : kVocabulary;
+  const TokenText tokens = tokenizer == "bytes" ? byte_tokens(text)
+                           : tokenizer == "bpe" ? bpe_tokens(text, vocabulary, o.file)
+                                                : character_tokens(text, o.file);
   const int64_t context = o.context > 0 ? o.context : TokenWindowOptions{}.context;
   Splits splits = split_text(tokens, context, {o.train, o.valid, o.test});
-  std::string description =
-      format_count(tokens.tokens.numel()) + ' ' + tokenizer + " of " + printable(o.file);
+  std::string description = format_count(tokens.tokens.numel()) + ' ' +
+                            (tokenizer == "bpe" ? "tokens" : tokenizer) + " of " +
+                            printable(o.file);
   if (!tokens.vocabulary.empty())
     description += ", " + std::to_string(tokens.vocabulary.size()) + " different ones";
   return {.description = std::move(description),
@@ -206,7 +243,8 @@ Found windows(const DataOptions& o, bool) {
 
 void add_token_text(Registry& all) {
   all.add("text", "reads a file of text as windows of tokens, for a language model", [] {
-    return Kind{.fields = {"file", "context", "tokenizer"}, .make = windows, .images = false};
+    return Kind{
+        .fields = {"file", "context", "tokenizer", "vocabulary"}, .make = windows, .images = false};
   });
 }
 

@@ -26,6 +26,11 @@ struct TokenText {
 /// Throws FormatError, naming `path` and the byte, for text that is not UTF-8.
 [[nodiscard]] TokenText character_tokens(std::string_view text, const std::filesystem::path& path);
 
+/// Returns the tokens of a text by byte-pair encoding on its characters: the vocabulary is
+/// learnt_vocabulary() of the text. Throws FormatError as character_tokens().
+[[nodiscard]] TokenText bpe_tokens(std::string_view text, int64_t vocabulary,
+                                   const std::filesystem::path& path);
+
 /// Sets how a text is cut into samples.
 struct TokenWindowOptions {
   int64_t context = 128;  ///< tokens of a sample, >= 1

@@ -258,13 +258,17 @@ at::Tensor Predictor::predict(const at::Tensor& inputs) {
   return predict(Batch(inputs)).front();
 }
 
-at::Tensor Predictor::predict_picture(const at::Tensor& pixels) {
+at::Tensor Predictor::picture_input(const at::Tensor& pixels) const {
   if (sample_kind() != SampleKind::image)
-    throw StateError("predictor.predict_picture", "the model takes no images", "use predict()");
+    throw StateError("predictor.picture_input", "the model takes no images", "use predict()");
   const auto& shape = sample_shape();
   const bool fits = manifest().transforms.output_shape(pixels.sizes().vec()) == shape;
-  if (fits) return predict(pixels.unsqueeze(0));
-  return predict(resize_image(pixels, shape[1], shape[2], manifest().antialias).unsqueeze(0));
+  if (fits) return pixels.unsqueeze(0);
+  return resize_image(pixels, shape[1], shape[2], manifest().antialias).unsqueeze(0);
+}
+
+at::Tensor Predictor::predict_picture(const at::Tensor& pixels) {
+  return predict(picture_input(pixels));
 }
 
 std::vector<Prediction> Predictor::classify(const std::filesystem::path& image, int64_t top) {

@@ -72,9 +72,11 @@ class Predictor final : public Accountable {
   /// the order of training; their names are not compared. Returns all outputs, each on the host
   /// after the activation. Throws ShapeError for another number of inputs.
   [[nodiscard]] Outputs predict(const Batch& batch);
-  /// Predicts one picture, uint8 [channels, height, width] of any size: where the transforms do not
-  /// bring it to sample_shape(), it is resized first. Returns [1, ...]. Throws as predict(), and
-  /// StateError for a model that takes no pictures.
+  /// Returns a picture, uint8 [channels, height, width] of any size, as predict() takes it, [1,
+  /// ...]: where the transforms do not bring it to sample_shape(), it is resized. Throws StateError
+  /// for a model that takes no pictures.
+  [[nodiscard]] at::Tensor picture_input(const at::Tensor& pixels) const;
+  /// Predicts one picture as picture_input() takes it. Returns [1, ...]. Throws as both.
   [[nodiscard]] at::Tensor predict_picture(const at::Tensor& pixels);
 
   /// Returns the `top` most probable classes of one PNG, JPEG or WebP file, or all if there are

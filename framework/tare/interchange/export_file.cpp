@@ -191,7 +191,7 @@ void verify_written(const std::filesystem::path& path, const std::filesystem::pa
 const FileFormat& chosen_format(const std::string& format, const FileOptions& options) {
   const FileFormat& chosen = file_format(format);
   const std::string& weights = options.weights;
-  if (options.fold_norms && chosen.name != "onnx" && chosen.name != "pt2")
+  if (options.fold_norms && !chosen.graph)
     throw ConfigError(kExport, "--fold-norms", "is for graphs, and " + chosen.name + " has none",
                       "omit it, or the format onnx or pt2", "");
   if (!weights.empty() && std::ranges::find(chosen.weights, weights) == chosen.weights.end())
@@ -205,8 +205,8 @@ const FileFormat& chosen_format(const std::string& format, const FileOptions& op
 const std::vector<FileFormat>& file_formats() {
   static const std::vector<FileFormat> kAll{
       {"gguf", ".gguf", "llama.cpp and its relatives", {"fp32", "fp16", "q8_0"}},
-      {"onnx", ".onnx", "ONNX Runtime, TensorRT, OpenVINO", {"fp32"}},
-      {"pt2", ".pt2", "torch.export.load() of PyTorch, from 2.11 on", {"fp32"}},
+      {"onnx", ".onnx", "ONNX Runtime, TensorRT, OpenVINO", {"fp32"}, true},
+      {"pt2", ".pt2", "torch.export.load() of PyTorch, from 2.11 on", {"fp32"}, true},
       {"safetensors", ".safetensors", "safetensors of Python, Rust and others", {"fp32"}}};
   return kAll;
 }

@@ -18,6 +18,7 @@ struct FileFormat {
   std::string readers{};    ///< programs that read it, for people
   /// How its weights may be stored, the first of them by default; float32 where it is one.
   std::vector<std::string> weights{};
+  bool graph = false;  ///< whether a file has what the model computes, and not the weights alone
 };
 
 /// Returns the formats: `gguf`, `onnx`, `pt2` and `safetensors`.

@@ -205,26 +205,36 @@ void Learner::restore_weights(const std::string& name) {
 
 namespace {
 
-/// Returns the storage of weights in a file for other programs; empty: the first of its format.
-std::string storage_of(const ExportOptions& options) {
-  return options.weights == "as_is" ? "" : options.weights;
+/// Returns how a file for other programs is written; as_is: the first storage of its format.
+interchange::FileOptions file_options(const ExportOptions& options, Model& model) {
+  return {.weights = options.weights == "as_is" ? "" : options.weights,
+          .module = &model,
+          .fold_norms = options.fold_norms};
+}
+
+void check_folding(const ExportOptions& options, const char* call) {
+  if (options.fold_norms && options.format == "tare")
+    throw ConfigError(call, "fold_norms", "is for files with a graph, and a bundle has none",
+                      "format = onnx or pt2, or fold_norms = false", "true");
 }
 
 }  // namespace
 
 void Learner::check_export(const ExportOptions& options) const {
   LearnerState& p = state("learner.check_export");
+  check_folding(options, "learner.check_export");
   if (auto now = bundle_data(p.data)) {
     add_inputs(*now, p.data);
     check_describable(*now, "learner.check_export");
   }
   if (options.format != "tare")
     interchange::check_file(options.format, p.manifest(options.labels, "learner.check_export"),
-                            {.weights = storage_of(options), .module = &p.model});
+                            file_options(options, p.model));
 }
 
 void Learner::export_to(const std::filesystem::path& path, const ExportOptions& options) {
   LearnerState& p = idle("learner.export_to");
+  check_folding(options, "learner.export_to");
   {
     const Phase phase(PhaseKind::save);
     BundleManifest manifest = p.manifest(options.labels, "learner.export_to");
@@ -234,7 +244,7 @@ void Learner::export_to(const std::filesystem::path& path, const ExportOptions& 
       write_bundle(path, manifest, state_for(p.model, options.weights));
     } else {
       interchange::export_file(path, options.format, manifest, state_for(p.model, "fp32"),
-                               {.weights = storage_of(options), .module = &p.model});
+                               file_options(options, p.model));
     }
   }
   if (options.destroy) destroy();

@@ -179,11 +179,12 @@ class WeightsFile {
                                                  const std::string& head,
                                                  std::string& fresh) const {
     std::vector<NamedTensor> taken;
+    const std::string absent = absent_head(head) + '.';
     for (const NamedTensor& target : targets) {
       const auto found = outlines_.find(target.name);
       // Files of another program may lack the counts, which only an average of all batches reads.
       if (found == outlines_.end() && target.name.ends_with(".num_batches_tracked")) continue;
-      if (found == outlines_.end() && target.name.starts_with(head + '.') && !has_others(targets)) {
+      if (found == outlines_.end() && target.name.starts_with(absent) && !has_others(targets)) {
         fresh += (fresh.empty() ? "" : ", ") + target.name;
         continue;
       }
@@ -216,6 +217,16 @@ class WeightsFile {
   }
 
  private:
+  /// Returns the module that is new where the file lacks the head: the head, or the module around
+  /// it, such as a classifier of several layers, of which the file has nothing.
+  [[nodiscard]] std::string absent_head(const std::string& head) const {
+    const size_t dot = head.rfind('.');
+    if (dot == std::string::npos) return head;
+    const std::string around = head.substr(0, dot + 1);
+    const bool has_part = std::ranges::any_of(
+        outlines_, [&](const auto& stored) { return stored.first.starts_with(around); });
+    return has_part ? head : head.substr(0, dot);
+  }
   /// Whether the file has a tensor that is no target, which may be the head under another name.
   [[nodiscard]] bool has_others(const std::vector<NamedTensor>& targets) const {
     return std::ranges::any_of(outlines_, [&](const auto& stored) {

@@ -13,8 +13,9 @@ namespace tare {
 /// It throws.
 using RefuseCharacter = std::function<void(std::string_view character)>;
 
-/// Returns the tokens of a text: each character (UTF-8) is the token whose label it is; without
-/// labels each byte is a token. Throws what `refuse` throws.
+/// Returns the tokens of a text: each character (UTF-8) is the token whose label it is, and
+/// characters whose join is a label are that token, see TokenMerger; without labels each byte is a
+/// token. Throws what `refuse` throws.
 [[nodiscard]] std::vector<int64_t> tokens_of(std::string_view text,
                                              const std::vector<std::string>& labels,
                                              const RefuseCharacter& refuse);

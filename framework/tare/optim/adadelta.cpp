@@ -19,7 +19,7 @@ class Adadelta final : public ElementwiseOptimizer {
   void walk_one(const ParameterGroup& g, const ElementwiseStep& one, const Tensor&,
                 const Tensor&) const override {
     walk(one, [&]<class T>(T& p, T gradient, T& mean, T& deltas) {
-      const T rho = static_cast<T>(beta2()), rest = static_cast<T>(1 - beta2());
+      const T rho = static_cast<T>(beta2(g)), rest = static_cast<T>(1 - beta2(g));
       const T eps = static_cast<T>(this->eps());
       gradient += static_cast<T>(g.weight_decay) * p;
       mean = rho * mean + rest * gradient * gradient;
@@ -31,10 +31,10 @@ class Adadelta final : public ElementwiseOptimizer {
   void compute_one(const ParameterGroup& g, const ElementwiseStep& one, const Tensor&,
                    const Tensor&) const override {
     const Tensor gradient = decayed_gradient(g, one);
-    one.first.mul_(beta2()).addcmul_(gradient, gradient, 1 - beta2());
+    one.first.mul_(beta2(g)).addcmul_(gradient, gradient, 1 - beta2(g));
     const Tensor root = one.first.add(eps()).sqrt_();
     const Tensor delta = one.second.add(eps()).sqrt_().div_(root).mul_(gradient);
-    one.second.mul_(beta2()).addcmul_(delta, delta, 1 - beta2());
+    one.second.mul_(beta2(g)).addcmul_(delta, delta, 1 - beta2(g));
     one.parameter.add_(delta, -g.lr);
   }
 };

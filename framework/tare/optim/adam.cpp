@@ -27,9 +27,11 @@ class Adam final : public FusedOptimizer {
 
  protected:
   void launch(const ParameterGroup& g, FusedLists& lists) override {
-    if (decoupled_) return step_adamw({g.lr, g.momentum, beta2_, eps_, g.weight_decay}, lists);
+    if (decoupled_)
+      return step_adamw({g.lr, g.momentum, g.beta2.value_or(beta2_), eps_, g.weight_decay}, lists);
     at::_fused_adam_(lists.parameters, lists.gradients, lists.buffers[0], lists.buffers[1],
-                     at::TensorList{}, lists.steps, g.lr, g.momentum, beta2_, g.weight_decay, eps_,
+                     at::TensorList{}, lists.steps, g.lr, g.momentum, g.beta2.value_or(beta2_),
+                     g.weight_decay, eps_,
                      /*amsgrad=*/false, /*maximize=*/false);
   }
 

@@ -223,7 +223,7 @@ class AdamW8Bit final : public FusedOptimizer {
 
   void launch(const ParameterGroup& g, FusedLists& lists) override {
     if (lists.scales[0].empty())
-      return step_adamw({g.lr, g.momentum, beta2_, eps_, g.weight_decay}, lists);
+      return step_adamw({g.lr, g.momentum, g.beta2.value_or(beta2_), eps_, g.weight_decay}, lists);
     const Tensor& first = lists.parameters.front();
     if (with_tensors_of(first)) return compute(g, lists);
     if (first.is_meta()) return;  // the plan of a step on the host, which allocates nothing
@@ -237,7 +237,7 @@ class AdamW8Bit final : public FusedOptimizer {
   [[nodiscard]] Numbers numbers(const ParameterGroup& g) const {
     return {.lr = g.lr,
             .beta1 = g.momentum,
-            .beta2 = beta2_,
+            .beta2 = g.beta2.value_or(beta2_),
             .eps = eps_,
             .decay = g.weight_decay,
             .first_correction = 1,

@@ -83,7 +83,7 @@ class ElementwiseOptimizer : public FusedOptimizer {
   virtual void compute_one(const ParameterGroup& g, const ElementwiseStep& one,
                            const at::Tensor& step, const at::Tensor& product) const = 0;
 
-  [[nodiscard]] double beta2() const { return beta2_; }
+  [[nodiscard]] double beta2(const ParameterGroup& g) const { return g.beta2.value_or(beta2_); }
   [[nodiscard]] double eps() const { return eps_; }
 
  private:

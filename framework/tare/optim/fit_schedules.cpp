@@ -34,6 +34,7 @@ std::optional<MadeSchedule> made(const std::optional<HyperSchedule>& given) {
 
 void HyperSchedules::check(const Schedule& rate) const {
   check_one(momentum, "momentum");
+  check_one(beta2, "beta2");
   check_one(weight_decay, "weight_decay");
   if (momentum && rate.kind == "one_cycle")
     throw ConfigError("schedules", "momentum", "is set by the one_cycle schedule of the rate",
@@ -43,25 +44,35 @@ void HyperSchedules::check(const Schedule& rate) const {
 
 void check_effect(const HyperSchedules& schedules, const Optimizer& optimizer,
                   const std::string& where) {
-  const auto& groups = optimizer.groups();
-  const auto require = [&](bool given, double ParameterGroup::*value, const std::string& name) {
-    if (!given || std::ranges::any_of(groups, [&](const auto& g) { return g.*value > 0; })) return;
-    throw ConfigError(where, "schedules." + name,
-                      "has no effect, because the optimizer " + optimizer.kind() + " has a " +
-                          (name == "momentum" ? "momentum" : "weight decay") + " of 0",
-                      "no such schedule, or a value above 0 in the optimizer", "a schedule");
+  const auto require = [&](bool given, const char* name, const char* shown, const auto& value) {
+    if (!given || std::ranges::any_of(optimizer.groups(), [&](const ParameterGroup& group) {
+          return value(group) > 0;
+        }))
+      return;
+    throw ConfigError(
+        where, std::string("schedules.") + name,
+        "has no effect, because the optimizer " + optimizer.kind() + " has a " + shown + " of 0",
+        "no such schedule, or a value above 0 in the optimizer", "a schedule");
   };
-  require(schedules.momentum.has_value(), &ParameterGroup::momentum, "momentum");
-  require(schedules.weight_decay.has_value(), &ParameterGroup::weight_decay, "weight_decay");
+  require(schedules.momentum.has_value(), "momentum", "momentum",
+          [](const ParameterGroup& group) { return group.momentum; });
+  require(schedules.beta2.has_value(), "beta2", "beta2",
+          [](const ParameterGroup& group) { return group.beta2.value_or(0); });
+  require(schedules.weight_decay.has_value(), "weight_decay", "weight decay",
+          [](const ParameterGroup& group) { return group.weight_decay; });
 }
 
 FitSchedules::FitSchedules(const Schedule& rate, const HyperSchedules& others)
-    : rate_(rate), momentum_(made(others.momentum)), weight_decay_(made(others.weight_decay)) {}
+    : rate_(rate),
+      momentum_(made(others.momentum)),
+      beta2_(made(others.beta2)),
+      weight_decay_(made(others.weight_decay)) {}
 
 FitSchedules::Step FitSchedules::at(int64_t step, int64_t steps, const MadeSchedule* own) const {
   const MadeSchedule& rate = own ? *own : rate_;
   Step now{.rate = rate.factor(step, steps), .one_cycle_momentum = rate.momentum(step, steps)};
   if (momentum_) now.momentum = momentum_->factor(step, steps);
+  if (beta2_) now.beta2 = beta2_->factor(step, steps);
   if (weight_decay_) now.weight_decay = weight_decay_->factor(step, steps);
   return now;
 }
@@ -71,6 +82,7 @@ void set_values(ParameterGroup& group, double rate, const FitSchedules::Step& no
   group.lr = rate * now.rate;
   if (now.one_cycle_momentum && group.momentum > 0) group.momentum = *now.one_cycle_momentum;
   if (now.momentum) group.momentum = base.momentum * *now.momentum;
+  if (now.beta2 && base.beta2) group.beta2 = *base.beta2 * *now.beta2;
   if (now.weight_decay) group.weight_decay = base.weight_decay * *now.weight_decay;
 }
 

@@ -18,7 +18,7 @@ class Lion final : public ElementwiseOptimizer {
                 const Tensor&) const override {
     walk(one, [&]<class T>(T& p, T gradient, T& mean, T&) {
       const T now = static_cast<T>(g.momentum), now_rest = static_cast<T>(1 - g.momentum);
-      const T kept = static_cast<T>(beta2()), kept_rest = static_cast<T>(1 - beta2());
+      const T kept = static_cast<T>(beta2(g)), kept_rest = static_cast<T>(1 - beta2(g));
       const T direction = mean * now + gradient * now_rest;
       p *= static_cast<T>(1 - g.lr * g.weight_decay);
       // 0 times a number that is not finite is NaN, which must show.
@@ -32,7 +32,7 @@ class Lion final : public ElementwiseOptimizer {
     const Tensor direction = one.first.mul(g.momentum).add_(one.gradient, 1 - g.momentum);
     const Tensor sign = direction.sign().add_(direction, 0);
     one.parameter.mul_(1 - g.lr * g.weight_decay).add_(sign, -g.lr);
-    one.first.mul_(beta2()).add_(one.gradient, 1 - beta2());
+    one.first.mul_(beta2(g)).add_(one.gradient, 1 - beta2(g));
   }
 };
 

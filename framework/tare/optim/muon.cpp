@@ -99,7 +99,8 @@ class Muon final : public FusedOptimizer {
 
   void launch(const ParameterGroup& g, FusedLists& lists) override {
     if (!lists.steps.empty())
-      return step_adamw({g.lr * own_.adamw_lr, own_.adamw_momentum, beta2_, eps_, g.weight_decay},
+      return step_adamw({g.lr * own_.adamw_lr, own_.adamw_momentum, g.beta2.value_or(beta2_), eps_,
+                         g.weight_decay},
                         lists);
     for (size_t i = 0; i < lists.parameters.size(); ++i)
       step_matrix(g, lists.parameters[i], lists.gradients[i], lists.buffers[0][i]);

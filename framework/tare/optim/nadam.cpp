@@ -28,11 +28,12 @@ class Nadam final : public ElementwiseOptimizer {
     so_far *= static_cast<float>(mu);
     const double of_gradient = g.lr * (1 - mu) / (1 - so_far);
     const double of_mean = g.lr * mu_next / (1 - so_far * mu_next);
-    const double correction = 1 - std::pow(beta2(), t);
+    const double correction = 1 - std::pow(beta2(g), t);
     walk(one, [&]<class T>(T& p, T gradient, T& mean, T& square) {
       gradient += static_cast<T>(g.weight_decay) * p;
       mean += static_cast<T>(1 - g.momentum) * (gradient - mean);
-      square = static_cast<T>(beta2()) * square + static_cast<T>(1 - beta2()) * gradient * gradient;
+      square =
+          static_cast<T>(beta2(g)) * square + static_cast<T>(1 - beta2(g)) * gradient * gradient;
       const T root = std::sqrt(square / static_cast<T>(correction)) + static_cast<T>(eps());
       p -= static_cast<T>(of_gradient) * gradient / root;
       p -= static_cast<T>(of_mean) * mean / root;
@@ -48,8 +49,8 @@ class Nadam final : public ElementwiseOptimizer {
                  mu_next = mu_of(step.add(1));
     product.mul_(mu);
     one.first.lerp_(gradient, 1 - g.momentum);
-    one.second.mul_(beta2()).addcmul_(gradient, gradient, 1 - beta2());
-    const Tensor root = one.second.div(without(at::pow(beta2(), step))).sqrt_().add_(eps());
+    one.second.mul_(beta2(g)).addcmul_(gradient, gradient, 1 - beta2(g));
+    const Tensor root = one.second.div(without(at::pow(beta2(g), step))).sqrt_().add_(eps());
     const Tensor of_gradient = without(mu).mul_(g.lr).div_(without(product));
     const Tensor of_mean = mu_next.mul(g.lr).div_(without(product.mul(mu_next)));
     one.parameter.sub_(gradient.div(root).mul_(of_gradient));

@@ -33,6 +33,7 @@ std::vector<ParameterGroup> make_groups(const Model& model, const OptimizerOptio
                            .parameters = {},
                            .lr = options.lr,
                            .momentum = momentum_of(options),
+                           .beta2 = group_beta2_of(options),
                            .weight_decay = decay ? options.weight_decay : 0,
                            .layer_group = static_cast<int64_t>(i),
                            .decay = decay};

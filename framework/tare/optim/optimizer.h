@@ -24,6 +24,7 @@ struct ParameterGroup {
   std::vector<Parameter> parameters{};  ///< trainable ones
   double lr = 0;                        ///< learning rate of the next step
   double momentum = 0;                  ///< beta1 of the kinds that are like Adam
+  std::optional<double> beta2{};        ///< unset: OptimizerOptions::beta2, if the kind has it
   double weight_decay = 0;              ///< see OptimizerOptions::weight_decay; >= 0
   int64_t layer_group = 0;              ///< index into Model::layer_groups()
   bool decay = true;                    ///< false: norms and biases, whose weight_decay stays 0
@@ -172,6 +173,8 @@ void check_optimizer(const OptimizerOptions& options);
 [[nodiscard]] double momentum_of(const OptimizerOptions& options);
 /// Returns beta2, or the default of the kind, as momentum_of().
 [[nodiscard]] double beta2_of(const OptimizerOptions& options);
+/// Returns beta2_of(), or, for a kind without beta2, nothing.
+[[nodiscard]] std::optional<double> group_beta2_of(const OptimizerOptions& options);
 /// Returns eps, or the default of the kind, as momentum_of().
 [[nodiscard]] double eps_of(const OptimizerOptions& options);
 

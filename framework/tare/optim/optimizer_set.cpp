@@ -165,6 +165,7 @@ void OptimizerSet::set_rates(const std::vector<double>& rates, const FitSchedule
       ParameterGroup& shown = groups_[at++];
       shown.lr = group.lr;
       shown.momentum = group.momentum;
+      shown.beta2 = group.beta2;
       shown.weight_decay = group.weight_decay;
     }
   }

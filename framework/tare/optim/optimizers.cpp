@@ -57,6 +57,10 @@ double beta2_of(const OptimizerOptions& options) {
   return options.beta2.value_or(kind_of(options).beta2.value_or(0));
 }
 
+std::optional<double> group_beta2_of(const OptimizerOptions& options) {
+  return kind_of(options).beta2 ? std::optional(beta2_of(options)) : std::nullopt;
+}
+
 double eps_of(const OptimizerOptions& options) {
   return options.eps.value_or(kind_of(options).eps.value_or(0));
 }

@@ -20,7 +20,7 @@ class RmsProp final : public ElementwiseOptimizer {
     const bool remembers = one.second.defined();
     walk(one, [&, remembers]<class T>(T& p, T gradient, T& mean, T& buffer) {
       const T lr = static_cast<T>(g.lr), decay = static_cast<T>(g.weight_decay);
-      const T alpha = static_cast<T>(beta2()), rest = static_cast<T>(1 - beta2());
+      const T alpha = static_cast<T>(beta2(g)), rest = static_cast<T>(1 - beta2(g));
       gradient += decay * p;
       mean = alpha * mean + rest * gradient * gradient;
       const T scaled = gradient / (std::sqrt(mean) + static_cast<T>(eps()));
@@ -31,7 +31,7 @@ class RmsProp final : public ElementwiseOptimizer {
   void compute_one(const ParameterGroup& g, const ElementwiseStep& one, const Tensor&,
                    const Tensor&) const override {
     const Tensor gradient = decayed_gradient(g, one);
-    one.first.mul_(beta2()).addcmul_(gradient, gradient, 1 - beta2());
+    one.first.mul_(beta2(g)).addcmul_(gradient, gradient, 1 - beta2(g));
     const Tensor root = one.first.sqrt().add_(eps());
     if (!one.second.defined()) {
       one.parameter.addcdiv_(gradient, root, -g.lr);

@@ -80,8 +80,10 @@ void from_node(const config::Node& node, LearningRate& value) {
     throw ConfigError(node.source, "", "must be a number, or find, which searches for one", "",
                       "auto");
   if (node.kind == config::Kind::sequence)
-    throw ConfigError(node.source, "", "must be a number, or the rates of the first and the last "
-                      "layer group", "{from: 1e-4, to: 1e-3}", config::describe(node));
+    throw ConfigError(node.source, "",
+                      "must be a number, or the rates of the first and the last "
+                      "layer group",
+                      "{from: 1e-4, to: 1e-3}", config::describe(node));
   if (node.kind != config::Kind::map) {
     value = config::read<double>(node);
     return;

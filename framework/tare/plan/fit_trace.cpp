@@ -292,6 +292,7 @@ LearnerOptions options_for(const PlanRequest& request, const FitShape& shape,
   options.valid_every = valid_every(shape);
   options.stop_on_nan = false;
   options.sampling = LearnerOptions{}.sampling;  // batches of any samples take as much
+  options.class_sampling = {};
   options.sample_weights.clear();
   options.group_by_length = false;
   if (is_auto(options.recompute)) options.recompute.clear();  // what it takes without

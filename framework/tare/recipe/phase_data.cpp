@@ -273,11 +273,12 @@ void check_formats(const RecipeOptions& recipe, const DataFacts& data, const Mod
   if (data.bundle && !recipe.export_formats.empty()) describe(manifest, *data.bundle, "recipe.run");
   for (size_t i = 0; i < recipe.export_formats.size(); ++i) {
     const std::string path = "export_formats." + std::to_string(i);
+    const std::string& format = recipe.export_formats[i];
     try {
-      interchange::check_file(recipe.export_formats[i], manifest);
+      interchange::check_file(format, manifest, {.fold_norms = folds_norms(recipe, format)});
     } catch (const ConfigError& error) {
       refuse(recipe, path, "is not possible: " + std::string(error.what()),
-             "another format, or none", recipe.export_formats[i]);
+             "another format, or none", format);
     }
   }
 }
@@ -342,6 +343,10 @@ void check_data(const RecipeOptions& recipe, size_t phase, const OpenData& data)
   at_value(recipe, "sampling", [&] {
     if (recipe.learner.sampling == "balanced")
       (void)balancing_weights(data.named.splits.train, "recipe.run");
+  });
+  at_value(recipe, "class_sampling", [&] {
+    if (const auto& weights = recipe.learner.class_sampling.weights; !weights.empty())
+      (void)class_weights(data.named.splits.train, weights, "recipe.run");
   });
   at_value(recipe, "group_by_length", [&] {
     if (recipe.learner.group_by_length)
@@ -465,8 +470,15 @@ void check_model(const RecipeOptions& recipe, const DataFacts& data, Model& mode
            "another model, or other data (sequences: another data.collate)", recipe.model.name);
   }
   const auto groups = static_cast<int64_t>(model.layer_groups().size());
+  const models::Family family = models::family(recipe.model.name);
+  const bool has_head =
+      family.head_for ? !family.head_for(recipe.model.options).empty() : !family.head.empty();
   for (size_t i = 0; i < recipe.phases.size(); ++i) {
     const PhaseOptions& phase = recipe.phases[i];
+    if (phase.reset_head && !has_head)
+      refuse(recipe, path_of("reset_head", true, i),
+             "needs a head, and the model " + recipe.model.name + " has none of its own", "false",
+             "true");
     if (phase.freeze_to < -groups || phase.freeze_to >= groups)
       refuse(recipe, path_of("freeze_to", true, i),
              "is not a layer group of the model, which has " + std::to_string(groups),

@@ -79,6 +79,10 @@ std::string export_name(const RecipeOptions& recipe, const std::string& format) 
   return bundle.stem().string() + interchange::file_format(format).extension;
 }
 
+bool folds_norms(const RecipeOptions& recipe, const std::string& format) {
+  return recipe.export_fold_norms && interchange::file_format(format).graph;
+}
+
 std::optional<int64_t> micro_batch_of(const RecipeOptions& recipe, const PhaseOptions& phase) {
   return phase.micro_batch ? phase.micro_batch->samples : recipe.learner.micro_batch;
 }

@@ -43,9 +43,12 @@ namespace tare {
 [[nodiscard]] LearningRate rate_of(const RecipeOptions& recipe, const PhaseOptions& phase);
 /// Returns the file name of the bundle; empty: none.
 [[nodiscard]] std::string export_name(const RecipeOptions& recipe);
-/// Returns the name of the file of one of RecipeOptions::export_formats in the run's folder: that of
-/// the bundle with the extension of the format. Throws ConfigError for an unknown format.
+/// Returns the name of the file of one of RecipeOptions::export_formats in the run's folder: that
+/// of the bundle with the extension of the format. Throws ConfigError for an unknown format.
 [[nodiscard]] std::string export_name(const RecipeOptions& recipe, const std::string& format);
+/// Whether the file of one of RecipeOptions::export_formats has its batch norms folded. Throws
+/// ConfigError for an unknown format.
+[[nodiscard]] bool folds_norms(const RecipeOptions& recipe, const std::string& format);
 /// Returns the samples per forward; unset: found by what memory allows.
 [[nodiscard]] std::optional<int64_t> micro_batch_of(const RecipeOptions& recipe,
                                                     const PhaseOptions& phase);

@@ -69,6 +69,9 @@ class Checker {
     if (recipe_.learner.sampling != "each")
       fail({"sampling"}, "contradicts overfit, whose batches are the same in each epoch", "each",
            recipe_.learner.sampling);
+    if (!recipe_.learner.class_sampling.weights.empty())
+      fail({"class_sampling"}, "contradicts overfit, whose batches are the same in each epoch",
+           "omit it", "weights");
     if (recipe_.learner.group_by_length)
       fail({"group_by_length"}, "contradicts overfit, whose batches are the same in each epoch",
            "false", "true");
@@ -79,6 +82,9 @@ class Checker {
       fail({"group_by_length"},
            "chooses the order of the samples, and shuffle: false keeps that of the data",
            "one of them", "true");
+    if (recipe_.learner.sampling != "each" && !recipe_.learner.class_sampling.weights.empty())
+      fail({"class_sampling"}, "and sampling both say how samples are drawn", "one of them",
+           "weights");
     if (recipe_.learner.sampling == "balanced" && has_balanced_weights(recipe_))
       fail({"sampling"},
            "draws every class equally often, and loss.cross_entropy.class_weights: balanced would "
@@ -209,6 +215,12 @@ class Checker {
     for (size_t i = 0; i < recipe_.export_formats.size(); ++i)
       known(recipe_.export_formats[i], interchange::format_names(),
             {"export_formats", std::to_string(i)});
+    if (recipe_.export_fold_norms &&
+        std::ranges::none_of(recipe_.export_formats, [this](const std::string& format) {
+          return folds_norms(recipe_, format);
+        }))
+      fail({"export_fold_norms"}, "has no effect, because the recipe exports no graph",
+           "omit it, or export_formats: [onnx] or [pt2]", "true");
     if (name.empty()) return;
     if (name == "true" || name == "false")
       fail({"export"}, "must be the name of a file", "such as model.tare; null: none", name);
@@ -272,6 +284,8 @@ class Checker {
     };
     if (phase.schedules.momentum && momentum_of(optimizer) == 0)
       unused("momentum", "no momentum", phase.schedules.momentum->kind);
+    if (phase.schedules.beta2 && group_beta2_of(optimizer).value_or(0) == 0)
+      unused("beta2", "no beta2", phase.schedules.beta2->kind);
     const bool decays = optimizers::registry().make(optimizer.kind, optimizer.options).weight_decay;
     if (phase.schedules.weight_decay && (!decays || optimizer.weight_decay == 0))
       unused("weight_decay", "no weight decay", phase.schedules.weight_decay->kind);

@@ -76,6 +76,16 @@ void from_node(const config::Node& node, ModelChoice& value) {
     std::erase_if(options.entries,
                   [](const config::Entry& entry) { return entry.key == "classes"; });
   }
+  if (const config::Node* program = node.find("torchscript")) {
+    value.name = "torchscript";
+    config::Node own = config::Node::map();
+    own.set("file", *program);
+    if (const config::Node* trust = node.find("trust")) own.set("trust", *trust);
+    std::erase_if(options.entries, [](const config::Entry& entry) {
+      return entry.key == "torchscript" || entry.key == "trust";
+    });
+    options.set("options", std::move(own));
+  }
   if (const config::Node* name = node.find("name")) {
     value.name = config::read<std::string>(*name);
     std::erase_if(options.entries, [](const config::Entry& entry) { return entry.key == "name"; });

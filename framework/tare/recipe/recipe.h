@@ -19,7 +19,8 @@
 
 namespace tare {
 
-/// Names a model and its options; in YAML one mapping: `model: {name: resnet9, width: 16}`.
+/// Names a model and its options; in YAML one mapping: `model: {name: resnet9, width: 16}`. `model:
+/// {torchscript: net.pt, trust: true}` stands for the model torchscript with these options.
 struct ModelChoice {
   std::string name = "resnet9";  ///< of the registry, see `tare ls models`
   /// Classes (0, in YAML `auto`: as many as the labels of the recipe's data) and sample_shape,
@@ -56,7 +57,7 @@ struct PhaseOptions {
   /// Sets the peak rate; {from, to}: over the layer groups; unset: the recipe's optimizer.lr.
   std::optional<LearningRate> lr{};
   Schedule schedule{.kind = "one_cycle"};  ///< of the learning rate
-  HyperSchedules schedules{};              ///< of momentum and weight decay
+  HyperSchedules schedules{};              ///< of momentum, beta2 and weight decay
   /// The phase ends with the weights of the epoch in which this figure was best: train_loss,
   /// valid_loss or a metric; empty: with those of its last epoch.
   std::string best{};
@@ -96,6 +97,8 @@ class RecipeFile {
   /// Returns the place in the file of the value at a dotted path ("phases.0.batch") or, if there is
   /// none, of what would contain it; empty for a recipe made in code.
   [[nodiscard]] Source place(const std::string& path) const;
+  /// Whether the recipe was read from a file.
+  explicit operator bool() const { return root_ != nullptr; }
   /// Whether the recipe gives a value at this path.
   [[nodiscard]] bool has(const std::string& path) const;
 
@@ -127,16 +130,18 @@ struct RecipeOptions {
   std::string export_weights = "as_is";    ///< as_is | fp32 | fp8, see ExportOptions
   /// Formats of files for other programs, beside the bundle, see interchange::file_formats().
   std::vector<std::string> export_formats{};
-  RecipeFile file{};  ///< set by read_recipe()
+  bool export_fold_norms = false;  ///< in those files, see ExportOptions::fold_norms
+  RecipeFile file{};               ///< set by read_recipe()
 };
 void visit_fields(auto& visit, RecipeOptions& o) {
   visit("name", o.name);
   visit.select(o.learner, {"seed", "device"});
   visit("folder", o.folder);
   visit("batch", o.batch, config::at_least(1));
-  visit.select(o.learner, {"micro_batch", "recompute", "offload", "precision", "step_in_backward",
-                           "frozen_weights", "kernels", "shuffle", "sampling", "group_by_length",
-                           "drop_last", "stop_on_nan", "workers", "valid_every"});
+  visit.select(o.learner,
+               {"micro_batch", "recompute", "offload", "precision", "step_in_backward",
+                "frozen_weights", "kernels", "shuffle", "sampling", "class_sampling",
+                "group_by_length", "drop_last", "stop_on_nan", "workers", "valid_every"});
   visit("save_every", o.save_every, config::at_least(0));
   visit.select(o.learner, {"save_in_background"});
   visit("data", o.data);
@@ -150,6 +155,7 @@ void visit_fields(auto& visit, RecipeOptions& o) {
   visit("export", o.export_to);
   visit("export_weights", o.export_weights, config::one_of({"as_is", "fp32", "fp8"}));
   visit("export_formats", o.export_formats);
+  visit("export_fold_norms", o.export_fold_norms);
 }
 /// Whether both have equal dumps; where they were read from does not count.
 [[nodiscard]] bool operator==(const RecipeOptions& one, const RecipeOptions& other);

@@ -53,7 +53,7 @@ void print(std::ostream& out, const RecipePlan& plan);
 /// returns_cache, in_micro_batches, micro_batch_peak_bytes and largest_validation_micro_batch (if
 /// in_micro_batches), largest_batch, largest_micro_batch, savings[] {change, peak_bytes, at_least},
 /// method, reason, schedule (if asked for) {steps, relative, points[] {step, first_lr, last_lr,
-/// momentum, weight_decay}}}}. Unknown figures are null.
+/// momentum, beta2, weight_decay}}}}. Unknown figures are null.
 [[nodiscard]] std::string to_json(const RecipePlan& plan);
 
 /// Returns the recipe with everything that changes no plan at its default: names, seed, learning

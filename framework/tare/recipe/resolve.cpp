@@ -15,6 +15,7 @@
 #include "tare/recipe/read_recipe.h"
 #include "tare/recipe/resume.h"
 #include "tare/recipe/target_check.h"
+#include "tare/recipe/target_defaults.h"
 #include "tare/recipe/weights_bundle.h"
 #include "tare/trace/trace.h"
 
@@ -50,6 +51,7 @@ void resolve_main(const RecipeOptions& given, const OpenData& data, ResolvedReci
   resolved.description = data.named.description;
   resolved.generated = data.named.generated;
   resolved.facts = data.facts;
+  set_target_defaults(recipe, data.facts);
   recipe.model.options.classes = classes_of(recipe, data.facts);
   count_class_weights(recipe, data.facts);
   recipe.batch = given.batch.value_or(default_batch(data.facts.all_training_samples));

@@ -26,6 +26,7 @@
 #include "tare/memory/oom_report.h"
 #include "tare/metric/loss.h"
 #include "tare/recipe/chosen_callbacks.h"
+#include "tare/recipe/classification.h"
 #include "tare/recipe/failure_log.h"
 #include "tare/recipe/file_names.h"
 #include "tare/recipe/learner_options.h"
@@ -41,8 +42,8 @@
 #include "tare/recipe/run_folder.h"
 #include "tare/recipe/run_plan.h"
 #include "tare/recipe/run_printer.h"
+#include "tare/recipe/sample_view.h"
 #include "tare/recipe/weights_bundle.h"
-#include "tare/recipe/worst_pictures.h"
 #include "tare/recipe/worst_rows.h"
 #include "tare/runtime/device_name.h"
 #include "tare/train/interrupt.h"
@@ -416,29 +417,42 @@ class Runner {
     print_.evaluation(*result, has_test, report_.generated);
   }
 
-  // One pass over the split gives the figures and what the classification is made of.
+  /// Returns which texts the samples of the last phase are.
+  [[nodiscard]] Tokens tokens_of_samples() const {
+    const std::string& name = data_of(recipe_, recipe_.phases.back()).name;
+    if (name == "text") return Tokens::vocabulary;
+    const bool of_bytes = name == "text_folder" || name == "text_list" || name == "generated_texts";
+    return of_bytes ? Tokens::bytes : Tokens::none;
+  }
+
+  // One pass over the split gives the figures and the samples with the highest losses.
   Evaluation evaluate(Learner& learner, Split split) {
     const DatasetPtr data = split == Split::test ? learner.data().test : learner.data().valid;
     const auto labels = data->labels();
     const bool has_losses = static_cast<bool>(tare::resolve(recipe_.learner.loss).per_sample);
     const MemoryPlan* plan = plan_.of(recipe_.phases.size() - 1);
     const int64_t first = plan && plan->in_micro_batches ? plan->largest_validation_micro_batch : 0;
-    if (has_losses && has_numbers_of_rows(*data)) {
-      EvaluatedPredictions both =
-          learner.evaluate(split, {.losses = true, .first_micro_batch = first});
-      report_.worst_rows = worst_rows_of(both.predictions, *data);
-      if (!report_.worst_rows.empty())
-        io::write_atomically(folder_ / report::kWorstRowsFile, report::csv_of(report_.worst_rows));
+    const bool classifies = !labels.empty() && labels.size() <= kMostClasses &&
+                            tokens_of_samples() != Tokens::vocabulary;
+    if (!classifies && !has_losses) return learner.validate(split, first);
+    // Outputs that no page shows, such as those for each pixel, are not kept.
+    EvaluatedPredictions both =
+        learner.evaluate(split, {.losses = has_losses,
+                                 .outputs = classifies || has_numbers_of_rows(*data),
+                                 .first_micro_batch = first});
+    if (classifies) report_.classification = classification_of(both.predictions, labels);
+    if (report_.classification) {
+      for (WorstSample& sample : report_.classification->worst) {
+        SampleView view = view_of(*data, sample.index, tokens_of_samples());
+        sample.name = std::move(view.name);
+        sample.picture = std::move(view.picture);
+        sample.text = std::move(view.text);
+      }
       return both.figures;
     }
-    if (labels.empty() || labels.size() > kMostClasses) return learner.validate(split, first);
-    EvaluatedPredictions both =
-        learner.evaluate(split, {.losses = has_losses, .first_micro_batch = first});
-    report_.classification = classification_of(both.predictions, labels);
-    if (report_.classification) {
-      add_names(*report_.classification, *data);
-      add_pictures(*report_.classification, *data);
-    }
+    report_.worst_rows = worst_rows_of(both.predictions, *data, tokens_of_samples());
+    if (!report_.worst_rows.empty())
+      io::write_atomically(folder_ / report::kWorstRowsFile, report::csv_of(report_.worst_rows));
     return both.figures;
   }
 
@@ -449,8 +463,9 @@ class Runner {
     try {
       learner.export_to(path, {.targets = targets, .weights = recipe_.export_weights});
       for (const std::string& format : recipe_.export_formats)
-        learner.export_to(folder_ / export_name(recipe_, format),
-                          {.targets = targets, .format = format});
+        learner.export_to(
+            folder_ / export_name(recipe_, format),
+            {.targets = targets, .format = format, .fold_norms = folds_norms(recipe_, format)});
     } catch (const IoError&) {  // the checkpoints stay for another attempt, the figures too
       report_.reason = StopReason::interrupted;
       measure_run();

@@ -1,21 +1,24 @@
-// The rows of a table, or the pictures of a list, whose number a model predicts worst. Internal.
+// The samples that a model of no classes predicts worst. Internal.
 #pragma once
 
 #include <vector>
 
 #include "tare/data/dataset.h"
+#include "tare/recipe/sample_view.h"
 #include "tare/report/worst_rows.h"
 
 namespace tare {
 
 struct Predictions;
 
-/// Whether the samples are rows of a table, or named pictures, whose only target is one number.
+/// Whether the samples have names and one number as their only target, which a prediction is
+/// compared with.
 [[nodiscard]] bool has_numbers_of_rows(const Dataset& data);
 
-/// Returns at most kWorstSamples rows of `data`, from the highest loss to the lowest; none where
-/// there are no losses, or several targets. `predictions`: of all of `data`.
+/// Returns at most kWorstSamples samples of `data`, from the highest loss to the lowest; none where
+/// there are no losses. A target and a prediction that are not one number are NaN. `predictions`:
+/// of all of `data`, without outputs where only the losses are known.
 [[nodiscard]] std::vector<report::WorstRow> worst_rows_of(const Predictions& predictions,
-                                                          const Dataset& data);
+                                                          const Dataset& data, Tokens tokens);
 
 }  // namespace tare

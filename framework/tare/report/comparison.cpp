@@ -19,6 +19,7 @@
 #include "tare/report/page.h"
 #include "tare/report/read_run.h"
 #include "tare/report/run_data.h"
+#include "tare/report/test_section.h"
 
 namespace tare::report {
 namespace {
@@ -154,35 +155,89 @@ void add_figures(Figures& to, size_t run, const RunFiles& files) {
 
 // ---- curves
 
-std::vector<double> line_of(const RunFiles& run,
-                            const std::function<double(const EpochRow&)>& value) {
-  std::vector<double> line;
-  for (const auto& phase : run.phases)
-    for (const auto& row : phase.epochs) line.push_back(value(row));
-  const bool any = std::ranges::any_of(line, [](double v) { return std::isfinite(v); });
-  return any ? line : std::vector<double>();
+bool any_finite(const std::vector<double>& line) {
+  return std::ranges::any_of(line, [](double v) { return std::isfinite(v); });
 }
 
-std::vector<ComparedCurve> curves_of(const std::vector<RunFiles>& runs) {
-  std::vector<ComparedCurve> curves;
-  const auto add = [&](const std::string& name, const auto& value) {
-    ComparedCurve curve{.name = name};
-    for (const auto& run : runs) curve.lines.push_back(line_of(run, value));
+/// Collects the curves of the runs.
+class Curves {
+ public:
+  explicit Curves(const std::vector<RunFiles>& runs) : runs_(runs) {}
+
+  /// Adds what `read(run, point)` hands to `point(place, value)`; nothing, where no run has any.
+  template <class Read>
+  void add(const std::string& name, CurveAxis axis, const Read& read) {
+    ComparedCurve curve{.name = name, .axis = axis};
+    for (const RunFiles& run : runs_) {
+      auto &line = curve.lines.emplace_back(), &places = curve.places.emplace_back();
+      read(run, [&](double place, double value) {
+        places.push_back(place);
+        line.push_back(value);
+      });
+      if (any_finite(line)) continue;
+      line.clear();
+      places.clear();
+    }
     const bool any = std::ranges::any_of(curve.lines, [](const auto& l) { return !l.empty(); });
-    if (any) curves.push_back(std::move(curve));
-  };
-  add("train_loss", [](const EpochRow& row) { return row.train_loss; });
-  add("valid_loss", [](const EpochRow& row) { return row.valid_loss; });
+    if (any) all_.push_back(std::move(curve));
+  }
+  void add_epochs(const std::string& name, const std::function<double(const EpochRow&)>& value) {
+    add(name, CurveAxis::epoch, [&](const RunFiles& run, const auto& point) {
+      double epoch = 0;
+      for (const auto& phase : run.phases)
+        for (const auto& row : phase.epochs) point(++epoch, value(row));
+    });
+  }
+  void add_steps(const std::string& name, double StepRow::*value) {
+    add(name, CurveAxis::step, [&](const RunFiles& run, const auto& point) {
+      double before = 0;
+      for (const auto& phase : run.phases) {
+        for (const auto& row : phase.steps)
+          point(before + static_cast<double>(row.step), row.*value);
+        if (!phase.steps.empty()) before += static_cast<double>(phase.steps.back().step);
+      }
+    });
+  }
+  [[nodiscard]] std::vector<ComparedCurve> take() { return std::move(all_); }
+
+ private:
+  const std::vector<RunFiles>& runs_;
+  std::vector<ComparedCurve> all_;
+};
+
+std::vector<ComparedCurve> curves_of(const std::vector<RunFiles>& runs) {
+  Curves curves(runs);
+  curves.add_epochs("train_loss", [](const EpochRow& row) { return row.train_loss; });
+  curves.add_epochs("valid_loss", [](const EpochRow& row) { return row.valid_loss; });
   std::vector<std::string> names;
   for (const auto& run : runs)
     for (const auto& name : metric_names(run))
       if (std::ranges::find(names, name) == names.end()) names.push_back(name);
   for (const auto& name : names)
-    add(name, [&name](const EpochRow& row) {
+    curves.add_epochs(name, [&name](const EpochRow& row) {
       const MetricValue* metric = find_metric(row.metrics, name);
       return metric ? metric->value : std::nan("");
     });
-  return curves;
+  curves.add_steps("learning_rate", &StepRow::lr);
+  curves.add("bytes", CurveAxis::seconds, [](const RunFiles& run, const auto& point) {
+    if (!run.memory) return;
+    for (size_t i = 0; i + 1 < run.memory->stretch_s.size(); ++i) {
+      double bytes = 0;
+      for (const auto& group : run.memory->bytes) bytes += group[i];
+      point(run.memory->stretch_s[i], bytes);
+    }
+  });
+  return curves.take();
+}
+
+// ---- single samples
+
+ComparedTest test_of(const RunFiles& run) {
+  if (!run.figures) return {};
+  const RunFigures& figures = *run.figures;
+  return {.of_validation = figures.valid.has_value(),
+          .classification = figures.classification,
+          .worst_rows = figures.worst_rows.empty() ? run.worst_rows : figures.worst_rows};
 }
 
 std::vector<std::string> names_of(const std::vector<RunFiles>& runs,
@@ -226,6 +281,10 @@ std::string html_of(const std::vector<ComparedRow>& rows, const std::string& hea
   return table(head, heads, cells);
 }
 
+const char* unit_of(CurveAxis axis) {
+  return axis == CurveAxis::epoch ? "epoch" : axis == CurveAxis::step ? "step" : "seconds";
+}
+
 std::string chart_of(const ComparedCurve& curve, const std::vector<std::string>& runs) {
   std::vector<Series> series;
   std::vector<LegendItem> items;
@@ -233,17 +292,39 @@ std::string chart_of(const ComparedCurve& curve, const std::vector<std::string>&
     if (curve.lines[run].empty()) continue;
     Series line{.name = runs[run], .colour = run};
     for (size_t i = 0; i < curve.lines[run].size(); ++i)
-      line.points.push_back({static_cast<double>(i + 1), curve.lines[run][i]});
+      line.points.push_back({curve.places[run][i], curve.lines[run][i]});
     items.push_back({runs[run], run, true});
     series.push_back(std::move(line));
   }
-  const std::string caption = capitalized(curve.name) + " by epoch";
-  const std::string chart = line_chart({.title = caption,
-                                        .description = "A line for each run.",
-                                        .x_title = "epoch",
-                                        .y_title = curve.name,
-                                        .series = std::move(series)});
+  const std::string unit = unit_of(curve.axis);
+  const std::string caption = curve.axis == CurveAxis::seconds
+                                  ? "Memory over time"
+                                  : capitalized(curve.name) + " by " + unit;
+  const std::string chart =
+      line_chart({.title = caption,
+                  .description = "A line for each run.",
+                  .x_title = unit,
+                  .y_title = curve.name,
+                  .x_unit = curve.axis == CurveAxis::seconds ? Unit::seconds : Unit::count,
+                  .y_unit = curve.axis == CurveAxis::seconds ? Unit::bytes : Unit::number,
+                  .series = std::move(series)});
   return chart_with(caption, chart, legend(items));
+}
+
+/// Returns the confusion matrix and the worst samples of each run, side by side.
+std::string tests_of(const Comparison& comparison) {
+  std::string all;
+  for (size_t i = 0; i < comparison.runs.size(); ++i) {
+    const ComparedTest& test = comparison.tests[i];
+    const std::string part = test.classification        ? test_section(*test.classification)
+                             : !test.worst_rows.empty() ? worst_rows_section(test.worst_rows)
+                                                        : "";
+    if (!part.empty())
+      all += "<div>" +
+             note(comparison.runs[i] + ", " + (test.of_validation ? "validation" : "test") + ":") +
+             part + "</div>";
+  }
+  return all.empty() ? "" : "<div class=\"pair\">" + all + "</div>";
 }
 
 }  // namespace
@@ -257,6 +338,7 @@ Comparison compare_runs(const std::vector<fs::path>& folders, const std::string&
   Comparison result{.runs = names_of(runs, folders),
                     .settings = differing(runs, settings_of(defaults)),
                     .curves = curves_of(runs)};
+  for (const auto& run : runs) result.tests.push_back(test_of(run));
   Figures figures(runs.size());
   for (size_t i = 0; i < runs.size(); ++i) {
     add_figures(figures, i, runs[i]);
@@ -296,12 +378,18 @@ std::string to_csv(const Comparison& comparison) {
     text += '\n';
   }
   for (const auto& curve : comparison.curves) {
-    size_t epochs = 0;
-    for (const auto& line : curve.lines) epochs = std::max(epochs, line.size());
-    for (size_t i = 0; i < epochs; ++i) {
-      text += "curve," + csv_field(curve.name) + ',' + std::to_string(i + 1);
-      for (const auto& line : curve.lines)
-        text += ',' + (i < line.size() ? csv_number(line[i]) : "");
+    std::map<double, std::vector<std::string>> rows;  // by their place on the axis
+    for (size_t run = 0; run < curve.lines.size(); ++run)
+      for (size_t i = 0; i < curve.lines[run].size(); ++i) {
+        auto& row = rows[curve.places[run][i]];
+        row.resize(curve.lines.size());
+        row[run] = csv_number(curve.lines[run][i]);
+      }
+    const std::string kind =
+        curve.axis == CurveAxis::epoch ? "curve" : std::string(unit_of(curve.axis)) + "_curve";
+    for (const auto& [place, values] : rows) {
+      text += kind + ',' + csv_field(curve.name) + ',' + csv_number(place);
+      for (const std::string& value : values) text += ',' + value;
       text += '\n';
     }
   }
@@ -313,30 +401,58 @@ std::string to_json(const Comparison& comparison) {
   const auto number = [](double value) {
     return std::isfinite(value) ? ordered_json(value) : ordered_json();
   };
+  const auto numbers = [&](const std::vector<double>& line) {
+    ordered_json values = ordered_json::array();
+    for (const double value : line) values.push_back(number(value));
+    return values;
+  };
   ordered_json settings = ordered_json::object(), figures = settings, curves = settings,
-               failed = settings;
+               step_curves = settings, seconds_curves = settings, failed = settings,
+               worst = ordered_json::array();
   for (const auto& row : comparison.settings) settings[row.name] = row.texts;
   for (const auto& row : comparison.figures)
     for (const double value : row.values) figures[row.name].push_back(number(value));
-  for (const auto& curve : comparison.curves)
-    for (const auto& line : curve.lines) {
-      ordered_json values = ordered_json::array();
-      for (const double value : line) values.push_back(number(value));
-      curves[curve.name].push_back(std::move(values));
+  for (const auto& curve : comparison.curves) {
+    if (curve.axis == CurveAxis::epoch) {
+      for (const auto& line : curve.lines) curves[curve.name].push_back(numbers(line));
+      continue;
     }
+    auto& by_run = (curve.axis == CurveAxis::step ? step_curves : seconds_curves)[curve.name];
+    for (size_t run = 0; run < curve.lines.size(); ++run)
+      by_run.push_back({{"at", numbers(curve.places[run])}, {"values", numbers(curve.lines[run])}});
+  }
+  for (const auto& test : comparison.tests) {
+    ordered_json of_run = ordered_json::array();
+    if (test.classification)
+      for (const WorstSample& one : test.classification->worst)
+        of_run.push_back({{"name", one.name.empty() ? std::to_string(one.index) : one.name},
+                          {"label", one.label},
+                          {"predicted", one.predicted},
+                          {"loss", number(one.loss)}});
+    for (const WorstRow& row : test.worst_rows)
+      of_run.push_back({{"name", row.name},
+                        {"label", number(row.target)},
+                        {"predicted", number(row.predicted)},
+                        {"loss", number(row.loss)}});
+    worst.push_back(std::move(of_run));
+  }
   for (const auto& [run, reason] : comparison.failed) failed[run] = reason;
   const ordered_json all{{"runs", comparison.runs},
                          {"settings", settings},
                          {"figures", figures},
                          {"curves", curves},
+                         {"step_curves", step_curves},
+                         {"seconds_curves", seconds_curves},
+                         {"worst", worst},
                          {"unfinished", comparison.unfinished},
                          {"failed", failed}};
   return all.dump(2, ' ', false, ordered_json::error_handler_t::replace);
 }
 
 std::string to_html(const Comparison& comparison) {
-  std::string charts, unfinished;
-  for (const auto& curve : comparison.curves) charts += chart_of(curve, comparison.runs);
+  std::string charts, memory, unfinished;
+  for (const auto& curve : comparison.curves)
+    (curve.axis == CurveAxis::seconds ? memory : charts) += chart_of(curve, comparison.runs);
   if (!charts.empty()) charts = "<div class=\"pair\">" + charts + "</div>";
   for (const auto& run : comparison.unfinished)
     unfinished += note(run + " has not ended: only its epochs are known.");
@@ -346,10 +462,11 @@ std::string to_html(const Comparison& comparison) {
                                    ? note("The settings are equal.")
                                    : html_of(comparison.settings, "setting", comparison.runs);
   return page("Comparison of " + std::to_string(comparison.runs.size()) + " runs",
-              "the settings in which they differ, their figures and their curves",
+              "the settings in which they differ, their figures, curves, memory and worst samples",
               unfinished + section("Settings", settings) +
                   section("Figures", html_of(comparison.figures, "figure", comparison.runs)) +
-                  section("Training", charts));
+                  section("Training", charts) + section("Memory", memory) +
+                  section("Predictions", tests_of(comparison)));
 }
 
 }  // namespace tare::report

@@ -1,10 +1,14 @@
-// Several runs side by side: the settings in which they differ, their figures and their curves.
+// Several runs side by side: the settings in which they differ, their figures, their curves, their
+// memory over time and their worst samples.
 #pragma once
 
 #include <cstddef>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "tare/report/run_files.h"
 
 namespace tare::report {
 
@@ -18,10 +22,22 @@ struct ComparedRow {
   std::vector<double> values{};      ///< of a figure, in its unit; NaN: none. Empty: a setting
 };
 
-/// Holds the curves of one figure by epoch. A line that a run does not have is empty.
+/// Says over what a curve goes.
+enum class CurveAxis { epoch, step, seconds };
+
+/// Holds the curves of one figure. A line that a run does not have is empty.
 struct ComparedCurve {
-  std::string name{};                        ///< "valid_loss", "accuracy"
-  std::vector<std::vector<double>> lines{};  ///< of each run, by epoch from the first
+  std::string name{};                         ///< "valid_loss", "accuracy", "learning_rate"
+  CurveAxis axis = CurveAxis::epoch;          ///< of `places`
+  std::vector<std::vector<double>> lines{};   ///< values of each run
+  std::vector<std::vector<double>> places{};  ///< of these values on the axis; epochs from 1
+};
+
+/// Holds what a run's last evaluation says of single samples.
+struct ComparedTest {
+  bool of_validation = false;                      ///< and not of a test split
+  std::optional<Classification> classification{};  ///< unset: of a model without classes
+  std::vector<WorstRow> worst_rows{};              ///< of such a model
 };
 
 /// Names a run that failed.
@@ -35,7 +51,8 @@ struct Comparison {
   std::vector<std::string> runs{};        ///< names; folders where two runs have one name
   std::vector<ComparedRow> settings{};    ///< in which the runs differ, by their paths
   std::vector<ComparedRow> figures{};     ///< of the whole runs
-  std::vector<ComparedCurve> curves{};    ///< losses, then the metrics
+  std::vector<ComparedCurve> curves{};    ///< losses, metrics, rates, bytes over time
+  std::vector<ComparedTest> tests{};      ///< of each run
   std::vector<std::string> unfinished{};  ///< names of the runs that have not ended
   std::vector<FailedRun> failed{};        ///< that an error has ended
 };
@@ -51,13 +68,16 @@ struct Comparison {
 
 /// Returns tables of the settings and the figures, within `width` columns.
 [[nodiscard]] std::string to_text(const Comparison& comparison, size_t width);
-/// Returns one table of comma-separated values: kind (setting, figure, curve), name, epoch (of a
-/// curve) and a column for each run. A value that a run does not have is empty.
+/// Returns one table of comma-separated values: kind (setting, figure, curve, step_curve,
+/// seconds_curve), name, epoch (of a curve; step or seconds of the others) and a column for each
+/// run. A value that a run does not have is empty.
 [[nodiscard]] std::string to_csv(const Comparison& comparison);
-/// Returns {runs [], settings {path: []}, figures {name: []}, curves {name: [[]]}, unfinished [],
-/// failed {run: reason}}, without a newline at the end; NaN is null.
+/// Returns {runs [], settings {path: []}, figures {name: []}, curves {name: [[]]}, step_curves and
+/// seconds_curves {name: [{at [], values []}]}, worst [[{name, label, predicted, loss}]],
+/// unfinished [], failed {run: reason}}, without a newline at the end; NaN is null.
 [[nodiscard]] std::string to_json(const Comparison& comparison);
-/// Returns one HTML page with the tables and a chart for each curve, which needs nothing else.
+/// Returns one HTML page with the tables, a chart for each curve, and the confusion matrices and
+/// worst samples of the runs, which needs nothing else.
 [[nodiscard]] std::string to_html(const Comparison& comparison);
 
 }  // namespace tare::report

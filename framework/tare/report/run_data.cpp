@@ -159,6 +159,10 @@ std::string label_counts_of(const RunFiles& run) {
   return text;
 }
 
+bool has_texts(const Classification& all) {
+  return std::ranges::any_of(all.worst, [](const WorstSample& one) { return !one.text.empty(); });
+}
+
 /// Returns the header of the worst samples. A label that is called as another column, such as
 /// `loss`, is `label.loss` there.
 std::string worst_header(const Classification& all) {
@@ -169,6 +173,7 @@ std::string worst_header(const Classification& all) {
       columns.push_back(label);
     }
   }
+  if (has_texts(all)) columns.emplace_back("text");
   std::string text;
   for (const std::string& column : columns) text += (text.empty() ? "" : ",") + csv_field(column);
   return text + '\n';
@@ -185,6 +190,7 @@ std::string worst_samples_of(const RunFiles& run) {
             csv_number(sample.probability) + ',' + csv_number(sample.loss);
     if (!all.label_counts.empty())
       for (const double probability : sample.probabilities) text += ',' + csv_number(probability);
+    if (has_texts(all)) text += ',' + csv_field(sample.text);
     text += '\n';
   }
   return text;

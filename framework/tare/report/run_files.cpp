@@ -56,6 +56,11 @@ std::string to_json(const RunFigures& run) { return report::json_text(run, 2); }
 RunFigures run_from_json(const std::string& text, const std::filesystem::path& file) {
   auto run = report::from_json_text<RunFigures>(text, {kWhere, file.string()});
   if (run.classification) check(*run.classification, file.string());
+  for (size_t i = 0; i < run.worst_rows.size(); ++i)
+    if (const std::string& picture = run.worst_rows[i].picture;
+        !picture.empty() && !is_small_png(picture))
+      throw FormatError(kWhere, file.string(), "worst_rows[" + std::to_string(i) + "].picture",
+                        "is not a small PNG file in base64");
   return run;
 }
 

@@ -90,6 +90,7 @@ struct ScheduledStep {
   int64_t step = 0;                      ///< from 0
   double first_lr = 0, last_lr = 0;      ///< of the first and the last layer group that train
   std::optional<double> momentum{};      ///< unset: the optimizer has none
+  std::optional<double> beta2{};         ///< unset: it has no schedule
   std::optional<double> weight_decay{};  ///< unset: it has no schedule
 };
 template <class Visit>
@@ -98,6 +99,7 @@ void visit_fields(Visit& visit, ScheduledStep& step) {
   visit("first_lr", step.first_lr);
   visit("last_lr", step.last_lr);
   visit("momentum", step.momentum);
+  visit("beta2", step.beta2);
   visit("weight_decay", step.weight_decay);
 }
 
@@ -204,6 +206,7 @@ struct WorstSample {
   double loss = 0;                   ///< of this sample alone
   std::string name{};     ///< of its file below the data folder, see Dataset::sample_name()
   std::string picture{};  ///< a PNG file in base64; empty where the samples are no images
+  std::string text{};     ///< its beginning, in one line; empty where the samples are no texts
   std::vector<double> probabilities{};  ///< of each label, where a sample may have several
 };
 template <class Visit>
@@ -215,6 +218,7 @@ void visit_fields(Visit& visit, WorstSample& sample) {
   visit("loss", sample.loss);
   visit("name", sample.name, Presence::where_set);
   visit("picture", sample.picture, Presence::where_set);
+  visit("text", sample.text, Presence::where_set);
   visit("probabilities", sample.probabilities, Presence::where_set);
 }
 

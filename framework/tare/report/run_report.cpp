@@ -406,7 +406,9 @@ std::string html_report(const std::filesystem::path& folder, const std::filesyst
   if (run.figures && run.figures->classification)
     add(run.figures->valid ? "Validation" : "Test", test_section(*run.figures->classification));
   if (run.figures && !run.worst_rows.empty())
-    add(run.figures->valid ? "Validation" : "Test", worst_rows_section(run.worst_rows));
+    add(run.figures->valid ? "Validation" : "Test",
+        worst_rows_section(run.figures->worst_rows.empty() ? run.worst_rows
+                                                           : run.figures->worst_rows));
   add("Phases", phase_table(run) + phase_peaks(run));
   add("Leaks", leak_table(run));
   add("Memory over time", memory_of(run));

@@ -16,6 +16,7 @@ constexpr size_t kMostLabels = 30;  // of a table of all pairs
 constexpr size_t kPairs = 20;
 constexpr size_t kLabelBytes = 24;
 constexpr size_t kMostProbabilities = 8;  // of a sample
+constexpr size_t kTextBytes = 300;
 
 /// Returns a cell, shaded by the share of its row; what is wrong has another colour.
 std::string cell(int64_t count, int64_t of, bool right) {
@@ -112,14 +113,51 @@ std::string name_of(const WorstSample& sample) {
   return sample.name.empty() ? std::to_string(sample.index) : tail(sample.name, kNameBytes - 3);
 }
 
-/// Returns a picture with its target and prediction.
-std::string card(const Classification& confusion, const WorstSample& sample) {
-  const std::string name = (sample.name.empty() ? "sample " : "") + escaped(name_of(sample));
-  return "<li><img src=\"data:image/png;base64," + sample.picture + "\" alt=\"" + name +
-         "\"><span><b>" + escaped(sample.label, kLabelBytes) + "</b>, predicted <b>" +
-         escaped(sample.predicted, kLabelBytes) + "</b></span><span class=\"soft\">with " +
-         escaped(probability_of(confusion, sample)) + ", loss " + figure(sample.loss) +
-         "</span><span class=\"soft\">" + name + "</span></li>";
+std::string soft(const std::string& text) { return "<span class=\"soft\">" + text + "</span>"; }
+
+/// Says what is shown of samples.
+enum class Shown { numbers, pictures, texts };
+
+template <class Samples>
+Shown shown_of(const Samples& samples) {
+  if (std::ranges::all_of(samples, [](const auto& one) { return !one.picture.empty(); }))
+    return Shown::pictures;
+  return std::ranges::any_of(samples, [](const auto& one) { return !one.text.empty(); })
+             ? Shown::texts
+             : Shown::numbers;
+}
+
+/// Returns one item of a list: the picture or the text of a sample, markup about it, its name.
+template <class Sample>
+std::string item(const Sample& sample, const std::string& about, const std::string& name) {
+  const std::string shown =
+      sample.picture.empty()
+          ? "<span>" + escaped(sample.text, kTextBytes) + "</span>"
+          : "<img src=\"data:image/png;base64," + sample.picture + "\" alt=\"" + name + "\">";
+  return "<li>" + shown + about + soft(name) + "</li>";
+}
+
+std::string item(const Classification& confusion, const WorstSample& sample) {
+  return item(sample,
+              "<span><b>" + escaped(sample.label, kLabelBytes) + "</b>, predicted <b>" +
+                  escaped(sample.predicted, kLabelBytes) + "</b></span>" +
+                  soft("with " + escaped(probability_of(confusion, sample)) + ", loss " +
+                       figure(sample.loss)),
+              (sample.name.empty() ? "sample " : "") + escaped(name_of(sample)));
+}
+
+std::string item(const WorstRow& row) {
+  const std::string numbers = std::isnan(row.target)
+                                  ? ""
+                                  : "<span><b>" + figure(row.target) + "</b>, predicted <b>" +
+                                        figure(row.predicted) + "</b></span>";
+  return item(row, numbers + soft("loss " + figure(row.loss)),
+              escaped(tail(row.name, kNameBytes - 3)));
+}
+
+std::string list_of(const std::string& items, Shown shown) {
+  return std::string("<ul class=\"worst") + (shown == Shown::texts ? " texts" : "") + "\">" +
+         items + "</ul>";
 }
 
 std::string worst_table(const Classification& confusion) {
@@ -132,18 +170,29 @@ std::string worst_table(const Classification& confusion) {
 
 std::string worst_samples(const Classification& confusion) {
   if (confusion.worst.empty()) return {};
-  const bool pictures = std::ranges::none_of(
-      confusion.worst, [](const WorstSample& sample) { return sample.picture.empty(); });
-  std::string cards;
-  if (pictures)
-    for (const auto& sample : confusion.worst) cards += card(confusion, sample);
+  const Shown shown = shown_of(confusion.worst);
+  std::string items;
+  for (const auto& sample : confusion.worst) items += item(confusion, sample);
   return chart_with("Worst samples",
-                    pictures ? "<ul class=\"worst\">" + cards + "</ul>" : worst_table(confusion)) +
+                    shown == Shown::numbers ? worst_table(confusion) : list_of(items, shown)) +
          note("The samples of the highest loss: " +
               std::string(confusion.label_counts.empty()
                               ? "the label, the predicted class with its probability"
                               : "the labels, the predicted ones, the probability of each label") +
               ", and the file in the data folder, or else the index in the split.");
+}
+
+std::string rows_table(const std::vector<WorstRow>& rows, bool numbers) {
+  std::vector<std::string> columns{"sample"};
+  if (numbers) columns.insert(columns.end(), {"target", "predicted"});
+  columns.emplace_back("loss");
+  std::vector<std::vector<std::string>> cells;
+  for (const WorstRow& row : rows) {
+    auto& line = cells.emplace_back(1, tail(row.name, kNameBytes - 3));
+    if (numbers) line.insert(line.end(), {figure(row.target), figure(row.predicted)});
+    line.push_back(figure(row.loss));
+  }
+  return table("worst samples", columns, cells);
 }
 
 }  // namespace
@@ -158,15 +207,17 @@ std::string test_section(const Classification& confusion) {
 }
 
 std::string worst_rows_section(const std::vector<WorstRow>& rows) {
-  std::vector<std::vector<std::string>> cells;
-  for (const WorstRow& row : rows)
-    cells.push_back({tail(row.name, kNameBytes - 3), figure(row.target), figure(row.predicted),
-                     figure(row.loss)});
-  return chart_with("Worst rows",
-                    table("worst rows", {"row", "target", "predicted", "loss"}, cells)) +
+  const bool numbers =
+      std::ranges::any_of(rows, [](const WorstRow& row) { return !std::isnan(row.target); });
+  const Shown shown = shown_of(rows);
+  std::string items;
+  for (const WorstRow& row : rows) items += item(row);
+  return chart_with(numbers ? "Worst rows" : "Worst samples",
+                    shown == Shown::numbers ? rows_table(rows, numbers) : list_of(items, shown)) +
          note(
-             "The rows or pictures of the highest loss: the file, of a table with the line, the "
-             "target, and what the model predicts.");
+             "The samples of the highest loss: the file, of a table with the line, or else the "
+             "index in the split" +
+             std::string(numbers ? ", the target, and what the model predicts." : "."));
 }
 
 }  // namespace tare::report

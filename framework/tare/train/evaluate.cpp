@@ -79,6 +79,7 @@ void LearnerState::collect(const Batch& part, const Outputs& outputs, const Pred
     if (part.targets.size() > 1) each = each.div(static_cast<double>(part.targets.size()));
     into.losses.push_back(on_host(each, c10::kFloat));
   }
+  if (!wanted.outputs) return;
   Collected own;
   for (const at::Tensor& output : outputs)
     own.outputs.push_back(

@@ -1,6 +1,8 @@
 // Lists the options of a Learner, and prints its results.
 #include "tare/train/options.h"
 
+#include <cmath>
+
 #include "tare/base/bytes.h"
 #include "tare/base/error.h"
 #include "tare/config/node.h"
@@ -26,6 +28,7 @@ void visit_fields(config::Visitor& visit, LearnerOptions& o) {
   visit("workers", o.workers, config::between(0, 256));
   visit("shuffle", o.shuffle);
   visit("sampling", o.sampling, config::one_of({"each", "balanced"}));
+  visit("class_sampling", o.class_sampling);
   visit("group_by_length", o.group_by_length);
   visit("valid_every", o.valid_every, config::at_least(0));
   visit("save_in_background", o.save_in_background);
@@ -33,6 +36,26 @@ void visit_fields(config::Visitor& visit, LearnerOptions& o) {
   visit("stop_on_nan", o.stop_on_nan);
   visit("folder", o.folder);
   visit("progress", o.progress);
+}
+
+void from_node(const config::Node& node, ClassSampling& value) {
+  if (node.kind != config::Kind::map)
+    throw ConfigError(node.source, "", "must be a mapping of labels to weights",
+                      "such as {cat: 3, dog: 0.5}", config::describe(node));
+  value.weights.clear();
+  for (const config::Entry& entry : node.entries) {
+    const auto weight = config::read<double>(entry.value);
+    if (!(weight >= 0) || !std::isfinite(weight))
+      throw ConfigError(entry.value.source, entry.key, "must be a weight >= 0", "",
+                        config::describe(entry.value));
+    value.weights.emplace(entry.key, weight);
+  }
+}
+
+config::Node to_node(const ClassSampling& value) {
+  config::Node node = config::Node::map();
+  for (const auto& [label, weight] : value.weights) node.set(label, config::to_node(weight));
+  return node;
 }
 
 void from_node(const config::Node& node, MicroBatch& value) {

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <functional>
 #include <limits>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -77,6 +78,15 @@ struct BlockNames {
 void from_node(const config::Node& node, BlockNames& value);
 [[nodiscard]] config::Node to_node(const BlockNames& value);
 
+/// Gives classes weights in the drawing of samples; in YAML `{cat: 3, dog: 0.5}`.
+struct ClassSampling {
+  /// Holds a weight >= 0 for labels of the data; a label that is missing has 1. Empty: none.
+  std::map<std::string, double> weights{};
+  bool operator==(const ClassSampling&) const = default;
+};
+void from_node(const config::Node& node, ClassSampling& value);
+[[nodiscard]] config::Node to_node(const ClassSampling& value);
+
 /// Sets how a Learner trains in every fit.
 struct LearnerOptions {
   Loss loss = "cross_entropy";  ///< a name (see loss_names()) or a function of (output, target)
@@ -131,6 +141,9 @@ struct LearnerOptions {
   /// each | balanced. each: an epoch has every sample of the training split once. balanced: an
   /// epoch has as many samples, drawn so that every class comes equally often; needs class labels.
   std::string sampling = "each";
+  /// In place of `sampling`: an epoch has as many samples, drawn so that one of a class comes as
+  /// often as the weight of the class says; needs class labels with names.
+  ClassSampling class_sampling{};
   /// Whether batches are made of samples of similar length, so that little of them is padding, see
   /// grouped_by_length(). Needs `shuffle`, and samples of different lengths. The order of the
   /// validation stays that of its split.
@@ -145,7 +158,7 @@ struct LearnerOptions {
   /// time: the next save waits for it, as the end of the fit does.
   bool save_in_background = false;
   /// A weight >= 0 for each sample of the training split: an epoch has as many samples, each as
-  /// often as its weight says, see weighted_indices(). Empty: `sampling` decides.
+  /// often as its weight says, see weighted_indices(). Empty: the classes or `sampling` decide.
   std::vector<double> sample_weights{};
   /// Whether an epoch skips a last batch that is not full. Unset: it skips one only where a part of
   /// it would be a single sample that a batch norm of the model cannot train on, because one value
@@ -181,7 +194,7 @@ struct FitOptions {
   /// search at the begin of the fit suggests, for all layer groups; unset: the optimizer's own.
   std::optional<LearningRate> lr{};
   Schedule schedule{};                   ///< of rate and momentum over the fit; constant by default
-  HyperSchedules schedules{};            ///< of momentum and weight decay over the fit
+  HyperSchedules schedules{};            ///< of momentum, beta2 and weight decay
   std::vector<CallbackPtr> callbacks{};  ///< of this call only, after the Learner's
   /// The micro-batch to start with where none is set or was found before, such as
   /// MemoryPlan::largest_micro_batch; 0: the whole batch.
@@ -252,6 +265,7 @@ enum class Split { train, valid, test };
 struct PredictOptions {
   bool activation = true;  ///< apply the loss's activation (cross_entropy: softmax)
   bool losses = false;     ///< also the loss of each sample
+  bool outputs = true;     ///< false: no outputs and targets, of a pass for figures and losses
   /// Samples per forward with which the search begins, such as a plan found; 0: a batch.
   int64_t first_micro_batch = 0;
 };
@@ -326,6 +340,9 @@ struct ExportOptions {
   /// `tare`: a bundle. Other programs read the formats of interchange::file_formats(): `gguf`,
   /// `onnx`, `pt2` and `safetensors`.
   std::string format = "tare";
+  /// Of `onnx` and `pt2`: batch norms become part of the layers in front of them, see
+  /// interchange::fold_norms().
+  bool fold_norms = false;
 };
 
 /// Sets the properties of the Learner that load_learner() does not take from the bundle.

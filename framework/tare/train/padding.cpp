@@ -21,8 +21,16 @@ std::string Padding::str() const {
 
 SampleWeights sample_weights(const LearnerOptions& options, const DatasetPtr& train,
                              const std::string& call) {
+  const auto& of_classes = options.class_sampling.weights;
+  const bool by_sampling = options.sampling != "each";
+  if (!of_classes.empty() && (by_sampling || !options.sample_weights.empty()))
+    throw ConfigError(call, "class_sampling",
+                      std::string("and ") + (by_sampling ? "sampling" : "sample_weights") +
+                          " both say how samples are drawn",
+                      "one of them", by_sampling ? options.sampling : "weights");
+  if (!of_classes.empty()) return class_weights(train, of_classes, call);
   if (!options.sample_weights.empty()) {
-    if (options.sampling != "each")
+    if (by_sampling)
       throw ConfigError(call, "sample_weights", "and sampling both say how samples are drawn",
                         "one of them", options.sampling);
     check_weights(options.sample_weights, train->size(), call);

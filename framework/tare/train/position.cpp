@@ -9,6 +9,7 @@
 #include "tare/base/content_hash.h"
 #include "tare/base/error.h"
 #include "tare/checkpoint/checkpoint.h"
+#include "tare/config/node.h"
 #include "tare/model/stored.h"
 #include "tare/train/fit_loop.h"
 #include "tare/train/learner_state.h"
@@ -58,6 +59,8 @@ void LearnerState::set_progress(TrainState state) {
 namespace {
 
 std::string sampling_text(const LearnerOptions& options) {
+  if (!options.class_sampling.weights.empty())
+    return "classes " + config::flow_text(to_node(options.class_sampling));
   if (options.sample_weights.empty()) return options.sampling;
   return "weights " + content_hash(std::as_bytes(std::span(options.sample_weights)));
 }

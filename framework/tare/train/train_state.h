@@ -52,7 +52,7 @@ struct FitPlan {
   std::optional<LrFindOptions> search{};  ///< the rates are still to be found by it
   std::optional<LrFindResult> found{};    ///< what the search for the rates has found
   Schedule schedule{};                    ///< of the rates' factor
-  HyperSchedules schedules{};             ///< of momentum and weight decay
+  HyperSchedules schedules{};             ///< of momentum, beta2 and weight decay
   int64_t epoch = 0, batch = 0;           ///< the next ones
   int64_t turn = 0;                       ///< the next one of that batch, see Task::turns
   int64_t step = 0;                       ///< batches whose last turn stepped
