@@ -196,6 +196,7 @@ TEST(CInterface, PredictsTheRowsOfATableFromJson) {
         std::pair(R"({"samples": [{"age": 3}]})", "sex"),
         std::pair(R"({"samples": [{"age": "x", "sex": "m"}]})", "age"),
         std::pair(R"({"samples": [[1, 2]]})", "object"),
+        std::pair(R"({"samples": [{"age": [1], "sex": "m"}]})", "where a field should be"),
         std::pair(R"({"samples": [{"age": 1, "sex": "m"}], "top": 2})", "are values"),
         std::pair(R"({"samples": [{"age": 1, "sex": "m"}], "tops": 2})", "tops': is not known")})
     EXPECT_THAT(answer(open.model, request), HasSubstr(why)) << request;
@@ -234,6 +235,17 @@ TEST(CInterface, PredictsNumbersTextsAndPicturesFromJson) {
   EXPECT_THAT(answer(texts.model, R"({"samples": ["abd"]})"), HasSubstr("'d'"));
   EXPECT_THAT(answer(texts.model, R"({"samples": [[0, 3]]})"), HasSubstr("must be in [0, 3)"));
   EXPECT_THAT(answer(texts.model, R"({"samples": [[0.5]]})"), HasSubstr("no whole one"));
+}
+
+TEST(CInterface, TakesTextsOfAnyDepth) {
+  const TempDir folder;
+  const std::string deep = std::string(1'000'000, '[') + std::string(1'000'000, ']');
+  for (const auto& path : {pictures_bundle(folder), rows_bundle(folder)}) {
+    const Open open(path);
+    for (const std::string& request :
+         {R"({"samples": [)" + deep + "]}", deep, R"({"samples": [{"age": )" + deep + "}]}"})
+      EXPECT_THAT(answer(open.model, request), HasSubstr("request"));
+  }
 }
 
 TEST(CInterface, SaysWhatIsWrong) {

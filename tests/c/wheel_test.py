@@ -12,7 +12,7 @@ import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-MAKE = os.path.join(HERE, "../../framework/tare/c/python/make_wheel.py")
+MAKE = os.path.join(HERE, "../../framework/python/make_wheel.py")
 RECIPE = """name: {name}
 folder: .
 batch: 16

@@ -125,7 +125,7 @@ TEST_F(NumbersOfPictures, ArePlannedTrainedAndPredicted) {
   EXPECT_THAT(worst, ContainsRegex("\np/[0-9]+.png,[0-9.]+,"));
   ASSERT_EQ(tare({"report", "runs/numbers"}).status, 0);
   EXPECT_THAT(io::read_text(folder_ / "runs/numbers/report.html", 1 << 24),
-              HasSubstr("rows or pictures of the highest loss"));
+              HasSubstr("samples of the highest loss"));
 }
 
 TEST_F(NumbersOfPictures, AreSwept) {

@@ -98,7 +98,7 @@ TEST_F(TextCommand, GeneratedTextsAreFilesOfAFolder) {
   overwrite(folder_ / "texts/good/empty.txt", "");
   const auto empty = tare({"data", "check", "texts"});
   EXPECT_EQ(empty.status, 2) << empty.out;
-  EXPECT_THAT(empty.err, HasSubstr("good/empty.txt"));
+  EXPECT_THAT(empty.out, HasSubstr("good/empty.txt"));
   fs::remove(folder_ / "texts/good/empty.txt");
   const auto run =
       tare({"run", "reviews.yaml", "device=cpu", "model.width=8", "batch=4",

@@ -205,12 +205,14 @@ class EveryKey : public ::testing::Test {
   fs::path weights_;
 };
 
-/// Keys that change only how fast a run is, or what happens without a network, with their tests.
+/// Keys that change only how fast a run is, a file for other programs, or what happens without a
+/// network, with their tests.
 const std::map<std::string, std::string>& not_observed() {
   static const char* const network = "Datasets.TheNetworkIsTriedAndWarnedOfOncePerProcess";
   static const std::map<std::string, std::string> table{
       {"data.num_parallel_reads@tfrecord",
        "TfRecord.EveryFileIsReadByAThreadOfItsOwnWhereThereAreSoMany"},
+      {"export_fold_norms", "ExportFormats.HaveNoBatchNormsWhereTheyAreFolded"},
       {"data.download@digits", network},
       {"data.download@mnist", network},
       {"data.download@mnist10k", network}};
@@ -417,7 +419,6 @@ KeyRows EveryKey::rows() const {
       {"export", {"export=a.tare"}},
       {"export_weights", {"export_weights=fp8", {"export=a.tare"}}},
       {"export_formats", {"export_formats=[safetensors]", {"export=a.tare"}}},
-      {"export_fold_norms", {"export_fold_norms=true", {"export=a.tare", "export_formats=[onnx]"}}},
       {"phases.N.name", {"phases.1.name=other"}},
       {"phases.N.data", {"phases.1.data={name: generated_digits, count: 64, size: 12}"}},
       {"phases.N.size", {"phases.1.size=16"}},

@@ -168,7 +168,9 @@ TEST_F(TableRecipe, RefusesAModelThatDoesNotTakeTheColumns) {
   EXPECT_THAT(refusal("kind", {"model.options={categories: [9]}"}),
               HasSubstr("model.options.categories are not those of the table, whose categories are "
                         "district, got [9]; allowed: omit it, or [5]"));
-  EXPECT_THAT(refusal("price", {}), HasSubstr("loss does not take the targets of the data"));
+  EXPECT_THAT(refusal("price", {"loss=cross_entropy"}),
+              HasSubstr("loss does not take the targets of the data"));
+  EXPECT_THAT(refusal("price", {"metrics=[accuracy]"}), HasSubstr("metrics.0 does not take"));
   EXPECT_EQ(refusal("kind", {"model={name: mlp}", "data.columns=[area]", "phases.0.epochs=1"}),
             "accepted");
 }

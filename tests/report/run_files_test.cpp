@@ -70,6 +70,7 @@ RunFigures filled() {
   Filler fill;
   visit_fields(fill, run);
   for (WorstSample& sample : run.classification->worst) sample.picture = "iVBORw0KGgoAAAA=";
+  for (report::WorstRow& row : run.worst_rows) row.picture = "iVBORw0KGgoAAAA=";
   return run;
 }
 
@@ -233,7 +234,7 @@ TEST(RunFiles, KeepNamesAndOrderOfTheirKeys) {
             "lr suggestion valley steepest minimum steps stopped_early seconds ");
   EXPECT_EQ(keys(json["phases"][0]["schedule"]), "steps relative points ");
   EXPECT_EQ(keys(json["phases"][0]["schedule"]["points"][0]),
-            "step first_lr last_lr momentum weight_decay ");
+            "step first_lr last_lr momentum beta2 weight_decay ");
   EXPECT_EQ(keys(json["phases"][0]["epochs"][0]),
             "epoch train_loss valid_loss metrics seconds samples ");
   EXPECT_EQ(keys(json["phases"][0]["validations"][0]), "step epoch train_loss valid_loss metrics ");
@@ -242,9 +243,9 @@ TEST(RunFiles, KeepNamesAndOrderOfTheirKeys) {
   EXPECT_EQ(keys(json["machine"]), "tare libtorch processor threads memory_bytes device ");
   EXPECT_EQ(keys(json["test"]), "loss metrics ");
   EXPECT_EQ(keys(json["classification"]), "labels counts worst label_counts ");
-  EXPECT_EQ(keys(json["worst_rows"][0]), "name target predicted loss ");
+  EXPECT_EQ(keys(json["worst_rows"][0]), "name target predicted loss picture text ");
   EXPECT_EQ(keys(json["classification"]["worst"][0]),
-            "index label predicted probability loss name picture probabilities ");
+            "index label predicted probability loss name picture text probabilities ");
   EXPECT_EQ(keys(json["export"]), "path bytes ");
   EXPECT_EQ(keys(json["tracker"]), "allocations ns_each share ");
 }

@@ -106,8 +106,9 @@ std::string surplus_prefix(const std::vector<NamedTensor>& targets,
   if (!given.ends_with(wanted)) return "";
   const std::string surplus = given.substr(0, given.size() - wanted.size());
   // A module of the model itself, whose tensors alone are in the file, is no surplus.
-  const bool is_of_model = std::ranges::any_of(
-      targets, [&](const NamedTensor& t) { return t.name.starts_with(surplus); });
+  const bool is_of_model = std::ranges::any_of(source, [&](const NamedTensor& given_one) {
+    return std::ranges::find(targets, given_one.name, &NamedTensor::name) != targets.end();
+  });
   return !is_of_model && surplus.ends_with('.') ? surplus : "";
 }
 

@@ -106,7 +106,8 @@ std::string counted(int64_t count, const std::string& what) {
   return format_count(count) + ' ' + what + (count == 1 ? "" : "s");
 }
 
-/// Returns a line for each finding, with its file where the findings are in several.
+/// Returns a line for each finding, with its file where the findings are in several, or are about
+/// the file as a whole.
 std::string lines_of(const char* word, const TableFindings& findings) {
   const auto first = std::ranges::find_if(
       findings.list, [](const TableFinding& finding) { return !finding.path.empty(); });
@@ -115,7 +116,8 @@ std::string lines_of(const char* word, const TableFindings& findings) {
   });
   std::string text;
   for (const TableFinding& finding : findings.list) {
-    const std::string file = several && !finding.path.empty() ? printable(finding.path) + ": " : "";
+    const bool named = several || (finding.line == 0 && finding.column.empty());
+    const std::string file = named && !finding.path.empty() ? printable(finding.path) + ": " : "";
     text += word + (": " + file + printable(tare::text_of(finding), 2000)) + '\n';
   }
   const auto kept = static_cast<int64_t>(findings.list.size());

@@ -28,7 +28,7 @@ struct Form {
 };
 constexpr Form kOfRecipe[] = {{"data", "name"}, {"model", "name"}, {"optimizer", "kind"}};
 constexpr Form kOfPhase[] = {{"data", "name"}, {"schedule", "kind"}};
-constexpr Form kOfSchedules[] = {{"momentum", "kind"}, {"weight_decay", "kind"}};
+constexpr Form kOfSchedules[] = {{"momentum", "kind"}, {"beta2", "kind"}, {"weight_decay", "kind"}};
 constexpr Form kOfSweep[] = {{"method", "type"}, {"pruner", "type"}, {"executor", "type"}};
 
 }  // namespace

@@ -84,7 +84,13 @@ class SampleReader {
   }
 
   /// All rows are one table.
-  std::vector<Batch> rows_of(const json& samples) const {
+  std::vector<Batch> rows_of(const json& samples) {
+    for (at_ = 0; at_ < samples.size(); ++at_) {  // else dump() would go as deep as the text
+      const json& sample = samples[at_];
+      if (!sample.is_object()) refuse("is no object with the columns of a row");
+      if (std::ranges::any_of(sample, [](const json& field) { return field.is_structured(); }))
+        refuse("has a list or an object where a field should be");
+    }
     const TableText table = table_in(samples.dump(), kRequest, {.kind = "jsonl"}, nullptr);
     const at::Tensor rows = RowEncoder(*manifest_.rows, table).samples();
     std::vector<Batch> read;

@@ -214,6 +214,8 @@ const std::map<std::string, std::string>& whole_examples() {
       {"schedule.final_factor", "'$={kind: cosine, final_factor: 0.1}'"},
       {"momentum.warmup", "'$={kind: cosine, warmup: 0.1}'"},
       {"momentum.final_factor", "'$={kind: cosine, final_factor: 0.5}'"},
+      {"beta2.warmup", "'$={kind: cosine, warmup: 0.1}'"},
+      {"beta2.final_factor", "'$={kind: cosine, final_factor: 0.5}'"},
       {"weight_decay.warmup", "'$={kind: cosine, warmup: 0.1}'"},
       {"weight_decay.final_factor", "'$={kind: cosine, final_factor: 0.5}'"}};
   return table;

@@ -131,9 +131,11 @@ void serve_http(Service& service, const HttpOptions& options, const StopSignals&
   server.set_write_timeout(options.idle_seconds);
   server.set_tcp_nodelay(true);
   // The library's own options let two servers share a port.
-  server.set_socket_options([](socket_t socket) {
+  socket_t listener = INVALID_SOCKET;
+  server.set_socket_options([&listener](socket_t socket) {
     const int yes = 1;
     ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+    listener = socket;
   });
   set_routes(server, service, options);
   errno = 0;
@@ -143,6 +145,8 @@ void serve_http(Service& service, const HttpOptions& options, const StopSignals&
   if (port <= 0)
     throw IoError("serve", options.host + ":" + std::to_string(options.port),
                   errno != 0 ? errno : EADDRNOTAVAIL);
+  // The library keeps five connections that are not accepted yet: of more at once, some are reset.
+  ::listen(listener, SOMAXCONN);
   std::thread listening([&] { server.listen_after_bind(); });
   on_ready(port);
   signals.wait();

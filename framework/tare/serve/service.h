@@ -30,7 +30,7 @@ struct Response {
 
 /// Sets how a Service answers.
 struct ServiceOptions {
-  BatcherOptions batcher{};
+  BatcherOptions batcher{};    ///< how samples wait and are predicted together
   int64_t most_samples = 256;  ///< of one request, >= 1
 };
 

@@ -340,8 +340,8 @@ struct ExportOptions {
   /// `tare`: a bundle. Other programs read the formats of interchange::file_formats(): `gguf`,
   /// `onnx`, `pt2` and `safetensors`.
   std::string format = "tare";
-  /// Of `onnx` and `pt2`: batch norms become part of the layers in front of them, see
-  /// interchange::fold_norms().
+  /// Whether batch norms become part of the layers in front of them, in the formats `onnx` and
+  /// `pt2`; see interchange::fold_norms().
   bool fold_norms = false;
 };
 

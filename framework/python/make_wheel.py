@@ -80,7 +80,7 @@ def main():
         licence = licence_of(path)
         if licence:
             files[f"{information}/licenses/{licence[0]}"] = content_of(licence[1])
-    files[f"{information}/licenses/tare"] = content_of(os.path.join(HERE, "../../../../LICENSE"))
+    files[f"{information}/licenses/tare"] = content_of(os.path.join(HERE, "../../LICENSE"))
     files[f"{information}/METADATA"] = (
         f"Metadata-Version: 2.1\nName: tare\nVersion: {given.version}\n"
         "Summary: Predictions by the bundles of Tare\nRequires-Python: >=3.8\n"
