@@ -7,6 +7,7 @@ import glob
 import json
 import os
 import random
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -65,6 +66,17 @@ def examples(programs, python, environment, folder):
     best = json.loads(said(os.path.join(programs, "classify_c"), bundle, picture))[0]["predictions"]
     if len(best) != 3 or f": {best[0]['label']} {best[0]['probability']:.4f}" not in expected:
         sys.exit(f"classify_c prints something else than tare-predict: {best}, {expected}")
+    if shutil.which("valgrind") is None:
+        print("valgrind is not installed: the memory of classify_c is not checked")
+        return
+    # LibTorch compares bytes that it has not set; what it reads or writes outside of blocks, and leaks, is reported.
+    valgrind = ["valgrind", "-q", "--undef-value-errors=no", "--leak-check=full", "--show-leak-kinds=definite",
+                "--errors-for-leak-kinds=definite", "--error-exitcode=9"]
+    for arguments, status in (([bundle, picture], 0), ([bundle, "none.png"], 1), (["none.tare", picture], 1)):
+        checked = subprocess.run([*valgrind, os.path.join(programs, "classify_c"), *arguments], env=environment,
+                                 stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        if checked.returncode != status:
+            sys.exit(f"classify_c {arguments}: {checked.returncode}\n{checked.stderr}")
 
 
 def main():
