@@ -1,5 +1,8 @@
 // The C interface: as a program in C sees it, against the Predictor.
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
 #include <ATen/ops/equal.h>
+#include <ATen/ops/flip.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/rand.h>
 #include <ATen/ops/randint.h>
@@ -9,6 +12,7 @@
 
 #include <cstring>
 #include <fstream>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -124,6 +128,40 @@ TEST(CInterface, PredictsAsThePredictorDoes) {
   const at::Tensor turned = at::rand({4, 4, 1, 5}).permute({3, 2, 1, 0});
   EXPECT_TRUE(at::equal(predicted(open.model, turned), predictor.predict(turned)));
   EXPECT_EQ(predicted(open.model, at::rand({0, 1, 4, 4})).size(0), 0);
+  // Columns and samples from the last to the first, as NumPy has them.
+  DLTensor reversed = view_of(floats);
+  int64_t strides[] = {-16, 16, 4, -1};
+  reversed.strides = strides;
+  reversed.byte_offset = (4 * 16 + 3) * sizeof(float);
+  const DLTensor* inputs[] = {&reversed};
+  DLManagedTensorVersioned* output = nullptr;
+  size_t made = 0;
+  ASSERT_EQ(tare_predict(open.model, inputs, 1, &output, 1, &made), TARE_OK) << tare_last_error();
+  EXPECT_TRUE(at::equal(copy_of(output->dl_tensor), predictor.predict(floats.flip({0, 3}))));
+  tare_release(output);
+  strides[0] = std::numeric_limits<int64_t>::min();
+  EXPECT_EQ(tare_predict(open.model, inputs, 1, &output, 1, &made), TARE_BAD_INPUT);
+  EXPECT_THAT(tare_last_error(), HasSubstr("stride out of range"));
+}
+
+TEST(CInterface, LeavesTheRandomNumbersAndTheThreadsOfTheHost) {
+  const TempDir folder;
+  const auto path = pictures_bundle(folder);
+  const auto drawn = [] { return at::rand({3}); };
+  at::manual_seed(5);
+  const at::Tensor expected = drawn();
+  at::manual_seed(5);
+  const int threads = at::get_num_threads();
+  const tare_options options{.size = sizeof options, .threads = 3, .device = nullptr};
+  const Open open(path, &options);
+  (void)predicted(open.model, at::rand({1, 1, 4, 4}));
+  at::manual_seed(5);
+  { const Open again(path); }
+  EXPECT_TRUE(at::equal(drawn(), expected));
+  EXPECT_EQ(at::get_num_threads(), threads);
+  int in_new_thread = 0;
+  std::thread([&] { in_new_thread = at::get_num_threads(); }).join();
+  EXPECT_EQ(in_new_thread, threads);
 }
 
 TEST(CInterface, DescribesTheBundleAndItsPredictions) {
@@ -193,8 +231,10 @@ TEST(CInterface, PredictsTheRowsOfATableFromJson) {
   for (const auto& [request, why] :
        {std::pair("no json", "is not JSON of the form"), std::pair("{}", "is not JSON of the form"),
         std::pair(R"({"samples": []})", "without a sample"),
-        std::pair(R"({"samples": [{"age": 3}]})", "sex"),
-        std::pair(R"({"samples": [{"age": "x", "sex": "m"}]})", "age"),
+        std::pair(R"({"samples": [{"age": 1, "sex": "m"}, {"age": 3}]})",
+                  "sample 1: lacks the column 'sex'"),
+        std::pair(R"({"samples": [{"age": 1, "sex": "m"}, {"age": "x", "sex": "m"}]})",
+                  "sample 1: cannot be read"),
         std::pair(R"({"samples": [[1, 2]]})", "object"),
         std::pair(R"({"samples": [{"age": [1], "sex": "m"}]})", "where a field should be"),
         std::pair(R"({"samples": [{"age": 1, "sex": "m"}], "top": 2})", "are values"),
@@ -237,6 +277,27 @@ TEST(CInterface, PredictsNumbersTextsAndPicturesFromJson) {
   EXPECT_THAT(answer(texts.model, R"({"samples": [[0.5]]})"), HasSubstr("no whole one"));
 }
 
+TEST(CInterface, PredictsTextsOfAClassifierThatTakesLengths) {
+  const TempDir folder;
+  const auto path = written(folder / "texts.tare", "lstm",
+                            {.classes = 2, .sample_shape = {9}, .weights = "", .width = 4},
+                            {.sample_shape = {9},
+                             .any_size = {0},
+                             .input = "int64",
+                             .more_inputs = {{.name = "lengths", .dtype = "int64"}},
+                             .labels = {"good", "bad"},
+                             .activation = "softmax"});
+  const Open open(path);
+  ASSERT_EQ(open.code, TARE_OK) << tare_last_error();
+  const json all = json::parse(
+      answer(open.model, R"({"samples": ["so good", "bad", [98, 97, 100]], "top": 2})"));
+  const json& samples = all["samples"];
+  ASSERT_EQ(samples.size(), 3U) << all;
+  EXPECT_EQ(samples[1], samples[2]);
+  EXPECT_NE(samples[0], samples[1]);
+  EXPECT_THAT(answer(open.model, R"({"samples": ["a", ""]})"), HasSubstr("sample 1: is an empty"));
+}
+
 TEST(CInterface, TakesTextsOfAnyDepth) {
   const TempDir folder;
   const std::string deep = std::string(1'000'000, '[') + std::string(1'000'000, ']');
@@ -267,6 +328,8 @@ TEST(CInterface, SaysWhatIsWrong) {
   EXPECT_THAT(refused({.size = 999, .threads = 0, .device = nullptr}), HasSubstr("options.size"));
   EXPECT_THAT(refused({.size = sizeof(tare_options), .threads = -1, .device = nullptr}),
               HasSubstr("threads must be >= 0"));
+  EXPECT_THAT(refused({.size = sizeof(tare_options), .threads = 1 << 30, .device = nullptr}),
+              HasSubstr("at most 4096"));
   EXPECT_THAT(refused({.size = sizeof(tare_options), .threads = 1, .device = "gpu"}),
               HasSubstr("gpu"));
   EXPECT_STREQ(refused({.size = 4, .threads = -1, .device = "gpu"}), "accepted");  // an old header

@@ -1,4 +1,4 @@
-"""Tests of the Python module, run in an environment in which its wheel is installed, beside the bundles of wheel_test.py."""
+"""Tests of the Python module, in an environment in which its wheel is installed, beside the bundles of wheel_test.py."""
 import array
 import glob
 import json
@@ -139,6 +139,8 @@ class Wheel(unittest.TestCase):
         output[0, 0] = 7  # results are the caller's
         tensor = tare._library.Tensor(self.raw_picture())
         kept = numpy.asarray(tensor)
+        with self.assertRaises(BufferError):  # the array would lose its memory
+            tensor.__dlpack__(max_version=(1, 0))
         self.assertEqual(kept.tolist(), tensor.tolist())
         del tensor
         self.assertEqual(kept.shape[:2], (1, 1))

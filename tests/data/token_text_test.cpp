@@ -194,6 +194,9 @@ TEST(TokenText, OfJoinedCharactersIsADataSetByName) {
   EXPECT_THAT(named.description, HasSubstr("tokens of"));
   options.vocabulary = 12;
   EXPECT_EQ(datasets::make(options).splits.train->labels().size(), 12U);
+  options.vocabulary = 3;
+  EXPECT_THAT([&] { (void)datasets::make(options); },
+              ThrowsMessage<ConfigError>(HasSubstr("is less than the characters of the file")));
   io::write_atomically(folder / "t.txt", "no text \xff" + text);
   EXPECT_THAT([&] { (void)datasets::make(options); },
               ThrowsMessage<FormatError>(HasSubstr("byte 8")));

@@ -171,7 +171,15 @@ TEST_F(TableRecipe, RefusesAModelThatDoesNotTakeTheColumns) {
   EXPECT_THAT(refusal("price", {"loss=cross_entropy"}),
               HasSubstr("loss does not take the targets of the data"));
   EXPECT_THAT(refusal("price", {"metrics=[accuracy]"}), HasSubstr("metrics.0 does not take"));
+  EXPECT_THAT(refusal("price", {"phases.0.best=accuracy"}), HasSubstr("mae"));
+  EXPECT_THAT(refusal("kind", {"phases.0.best=mae"}), HasSubstr("accuracy"));
   EXPECT_EQ(refusal("kind", {"model={name: mlp}", "data.columns=[area]", "phases.0.epochs=1"}),
+            "accepted");
+}
+
+TEST_F(TableRecipe, WatchesTheMetricThatTheTargetsGet) {
+  EXPECT_EQ(refusal("price", {"phases.0.best=mae",
+                              "callbacks=[{early_stopping: {monitor: mae, patience: 9}}]"}),
             "accepted");
 }
 

@@ -146,6 +146,7 @@ class Tensor:
 
     def __init__(self, pointer):
         self._pointer = pointer
+        self._is_shared = False  # with an array
 
     def __del__(self):
         if self._pointer:
@@ -177,6 +178,7 @@ class Tensor:
     @property
     def __array_interface__(self):
         tensor = self._tensor()
+        self._is_shared = True
         return {"version": 3, "shape": self.shape, "typestr": "<f4" if tensor.dtype.code == 2 else "|u1",
                 "data": (tensor.data or 0, False)}
 
@@ -189,6 +191,8 @@ class Tensor:
         if copy or dl_device not in (None, (1, 0)):
             raise BufferError("tare gives tensors on the host without a copy")
         self._tensor()
+        if self._is_shared:
+            raise BufferError("the memory belongs to an array already: hand that over")
         capsule = _PyCapsule_New(self._pointer, _VERSIONED, ctypes.cast(_free_unused, ctypes.c_void_p))
         self._pointer = None
         return capsule
@@ -216,6 +220,8 @@ class _Given:
             if _PyCapsule_IsValid(id(self._keep), name):
                 pointer = _PyCapsule_GetPointer(self._keep, name)
                 found = ctypes.cast(pointer, ctypes.POINTER(kind)).contents
+                if kind is _Managed and found.version.major != 1:
+                    break
                 self.tensor = found.tensor if kind is _Managed else found
                 return
         raise InputError("the object gives no DLPack tensor of version 1", 2)
@@ -256,7 +262,7 @@ class Model:
         self._handle = None
         handle = ctypes.c_void_p()
         options = _Options(ctypes.sizeof(_Options), threads, device.encode())
-        _check(_library.tare_open(os.fspath(path).encode(), ctypes.byref(options), ctypes.byref(handle)))
+        _check(_library.tare_open(os.fsencode(path), ctypes.byref(options), ctypes.byref(handle)))
         self._handle = handle
 
     def _open(self):
@@ -314,7 +320,7 @@ class Model:
         if isinstance(file, (bytes, bytearray)):
             _check(_library.tare_decode_picture(self._open(), bytes(file), len(file), ctypes.byref(picture)))
         else:
-            _check(_library.tare_read_picture(self._open(), os.fspath(file).encode(), ctypes.byref(picture)))
+            _check(_library.tare_read_picture(self._open(), os.fsencode(file), ctypes.byref(picture)))
         return _as_numpy(Tensor(picture.value))
 
     def classify(self, file, top=1):

@@ -1,13 +1,16 @@
 // The C interface over Predictor: each function is one try block.
+#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/DLConvertor.h>
 #include <ATen/Parallel.h>
 #include <ATen/dlpack.h>
 #include <ATen/ops/from_blob.h>
+#include <omp.h>
 #include <sys/stat.h>
 #include <torch/version.h>
 
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -36,7 +39,8 @@ namespace {
 using namespace tare;
 
 constexpr int64_t kMostSamples = 1'000'000;  // of one JSON text
-constexpr int64_t kBatch = 64;               // samples of a JSON text that are predicted together
+constexpr int kMostThreads = 4096;
+constexpr int64_t kBatch = 64;  // samples of a JSON text that are predicted together
 
 thread_local std::string last_error;
 
@@ -91,20 +95,38 @@ std::shared_ptr<const Bundle> shared_bundle(const std::string& path) {
   return bundle;
 }
 
-/// Sets the threads of an operator while it lives: the host program has its own number.
+/// Sets the threads of an operator in this thread while it lives: the host program has its own
+/// number. LibTorch's own function would set it for threads that begin meanwhile, too.
 class ThreadsScope {
  public:
   explicit ThreadsScope(int threads) : before_(at::get_num_threads()) {
-    if (threads != before_) at::set_num_threads(threads);
+    omp_set_num_threads(threads);
   }
-  ~ThreadsScope() {
-    if (at::get_num_threads() != before_) at::set_num_threads(before_);
-  }
+  ~ThreadsScope() { omp_set_num_threads(before_); }
   ThreadsScope(const ThreadsScope&) = delete;
   ThreadsScope& operator=(const ThreadsScope&) = delete;
 
  private:
   int before_;
+};
+
+/// Puts the random generator of the host back, from which a model draws its first weights.
+class GeneratorScope {
+ public:
+  GeneratorScope() : generator_(at::detail::getDefaultCPUGenerator()) {
+    const std::lock_guard lock(generator_.mutex());
+    state_ = generator_.get_state();
+  }
+  ~GeneratorScope() {
+    const std::lock_guard lock(generator_.mutex());
+    generator_.set_state(state_);
+  }
+  GeneratorScope(const GeneratorScope&) = delete;
+  GeneratorScope& operator=(const GeneratorScope&) = delete;
+
+ private:
+  at::Generator generator_;
+  at::Tensor state_;
 };
 
 at::ScalarType type_of(const DLDataType& type) {
@@ -140,8 +162,23 @@ at::Tensor view_of(const DLTensor& given) {
   if (count > 0) check_given(given.data, "tare_predict", "the data of a tensor");
   auto* data = static_cast<std::byte*>(given.data) + given.byte_offset;
   const auto options = at::TensorOptions().dtype(type);
-  if (!given.strides) return at::from_blob(data, shape, options);
-  return at::from_blob(data, shape, at::IntArrayRef(given.strides, rank), options);
+  if (!given.strides || count == 0) return at::from_blob(data, shape, options);
+  // LibTorch has no negative strides: the view begins at the lowest address, and is turned.
+  std::vector<int64_t> strides(given.strides, given.strides + rank), turned;
+  for (size_t i = 0; i < rank; ++i) {
+    int64_t reach = 0;  // in bytes, from the first to the last number of the dimension
+    if (strides[i] == std::numeric_limits<int64_t>::min() ||
+        __builtin_mul_overflow(shape[i] - 1, strides[i], &reach) ||
+        __builtin_mul_overflow(reach, static_cast<int64_t>(c10::elementSize(type)), &reach))
+      refuse("tare_predict", "a tensor has a stride out of range");
+    if (reach < 0) {
+      data += reach;
+      turned.push_back(static_cast<int64_t>(i));
+    }
+    strides[i] = std::abs(strides[i]);
+  }
+  const at::Tensor view = at::from_blob(data, shape, strides, options);
+  return turned.empty() ? view : view.flip(turned);
 }
 
 using ManagedTensor = std::unique_ptr<DLManagedTensorVersioned, decltype(&tare_release)>;
@@ -185,8 +222,9 @@ tare_options complete(const tare_options* given) {
                             std::to_string(sizeof(tare_options)) +
                             ", that of the header of this library");
   std::memcpy(&all, given, given->size);
-  if (all.threads < 0)
-    refuse("tare_open", "threads must be >= 0, got " + std::to_string(all.threads));
+  if (all.threads < 0 || all.threads > kMostThreads)
+    refuse("tare_open", "threads must be >= 0 and at most " + std::to_string(kMostThreads) +
+                            ", got " + std::to_string(all.threads));
   return all;
 }
 
@@ -201,6 +239,7 @@ tare_model* opened(const std::string& path, const tare_options& options) {
   const std::string device = options.device ? options.device : "cpu";
   set_up(device);
   const ThreadsScope threads(std::max(options.threads, 1));
+  const GeneratorScope generator;
   const auto bundle = shared_bundle(path);
   return new tare_model{.path = path,
                         .bundle = bundle,

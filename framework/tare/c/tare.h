@@ -87,7 +87,7 @@ typedef struct tare_model tare_model;
 /// their default, so that a program with an earlier header works with a later library.
 typedef struct tare_options {
   uint32_t size;       ///< sizeof(tare_options)
-  int32_t threads;     ///< of one operator on the host, >= 0; 0: 1
+  int32_t threads;     ///< of one operator on the host, 0 to 4096; 0: 1
   const char* device;  ///< "cpu", "cuda" or "cuda:N"; null: "cpu"
 } tare_options;
 

@@ -1,9 +1,6 @@
 // Reads pictures, numbers and texts into samples for a bundle.
 #include "tare/cli/predict_inputs.h"
 
-#include <ATen/ops/full.h>
-#include <ATen/ops/ones.h>
-
 #include <algorithm>
 #include <array>
 #include <filesystem>
@@ -22,6 +19,7 @@
 #include "tare/cli/predict_tensors.h"
 #include "tare/data/class_folders.h"
 #include "tare/data/table_head.h"
+#include "tare/inference/padded_inputs.h"
 #include "tare/inference/rows.h"
 #include "tare/transform/image.h"
 #include "tare/transform/image_limits.h"
@@ -90,7 +88,7 @@ class Samples {
     guarded({input}, [&] {
       if (input != "-" && is_named(input, kTensors))
         inputs_.truths ? Truths::refuse(input) : tensors(input);
-      else if (!fits_one_tensor())
+      else if (!fits_one_tensor(manifest()))
         refuse_several();
       else if (input == "-")
         piped();
@@ -119,33 +117,6 @@ class Samples {
 
   [[nodiscard]] const BundleManifest& manifest() const { return inputs_.predictor.manifest(); }
 
-  /// Whether there is a second input of this name, as the collate function `pad` adds it to
-  /// sequences.
-  [[nodiscard]] bool is_padded(const char* name) const {
-    const auto& more = manifest().more_inputs;
-    const bool varies =
-        inputs_.predictor.sample_kind() == SampleKind::tokens || any_size(manifest()).size() == 1;
-    return more.size() == 1 && varies && more.front().name == name;
-  }
-  /// Whether the second input is the length of the first, as the data set's collate adds it.
-  [[nodiscard]] bool takes_lengths() const {
-    if (!is_padded("lengths")) return false;
-    const BundleInput& second = manifest().more_inputs.front();
-    return second.dtype == "int64" && second.sample_shape.empty();
-  }
-  /// Whether the second input says which elements of the first there are, likewise.
-  [[nodiscard]] bool takes_mask() const {
-    if (!is_padded("mask")) return false;
-    const BundleInput& second = manifest().more_inputs.front();
-    return second.dtype == "bool" && second.sample_shape.size() == 1;
-  }
-  [[nodiscard]] int64_t length_of(const at::Tensor& sample) const {
-    const auto open = any_size(manifest());
-    return sample.size(open.empty() ? -1 : 1 + open.front());
-  }
-  [[nodiscard]] bool fits_one_tensor() const {
-    return manifest().more_inputs.empty() || takes_lengths() || takes_mask();
-  }
   [[noreturn]] void refuse_several() const {
     throw ConfigError("predict", "the model takes " +
                                      std::to_string(1 + manifest().more_inputs.size()) +
@@ -154,13 +125,7 @@ class Samples {
   }
 
   void predict(const SamplePlace& place, const at::Tensor& sample) const {
-    Batch batch(sample);
-    if (takes_lengths())
-      batch.inputs.push_back(
-          {manifest().more_inputs.front().name, at::full({1}, length_of(sample), at::kLong)});
-    if (takes_mask())
-      batch.inputs.push_back(
-          {manifest().more_inputs.front().name, at::ones({1, length_of(sample)}, at::kBool)});
+    const Batch batch = batch_of_one(manifest(), sample);
     inputs_.on_prediction(place, inputs_.predictor.predict(batch));
   }
 
@@ -229,7 +194,7 @@ class Samples {
 
   /// Throws FormatError for a length that is not one of the tokens of its sample.
   void check_lengths(const fs::path& path, const Batch& one) const {
-    if (!takes_lengths()) return;
+    if (!takes_lengths(manifest())) return;
     const at::Tensor &tokens = one.inputs[0].tensor, &lengths = one.inputs[1].tensor;
     if (tokens.dim() != 2 || lengths.dim() != 1 || lengths.scalar_type() != c10::kLong) return;
     const int64_t length = lengths.item<int64_t>();

@@ -225,6 +225,9 @@ Found windows(const DataOptions& o, bool) {
   const TokenText tokens = tokenizer == "bytes" ? byte_tokens(text)
                            : tokenizer == "bpe" ? bpe_tokens(text, vocabulary, o.file)
                                                 : character_tokens(text, o.file);
+  if (tokenizer == "bpe" && std::ssize(tokens.vocabulary) > vocabulary)
+    refuse("vocabulary", "is less than the characters of the file",
+           "at least " + std::to_string(tokens.vocabulary.size()), std::to_string(vocabulary));
   const int64_t context = o.context > 0 ? o.context : TokenWindowOptions{}.context;
   Splits splits = split_text(tokens, context, {o.train, o.valid, o.test});
   std::string description = format_count(tokens.tokens.numel()) + ' ' +

@@ -11,6 +11,7 @@
 #include "tare/base/base64.h"
 #include "tare/base/error.h"
 #include "tare/inference/one_score.h"
+#include "tare/inference/padded_inputs.h"
 #include "tare/inference/rows.h"
 #include "tare/transform/image.h"
 #include "tare/transform/piped_table.h"
@@ -22,6 +23,26 @@ using nlohmann::json;
 
 constexpr const char* kRequest = "request";
 constexpr size_t kMostDimensions = 8;  // of a sample, as in a bundle
+constexpr int kDeepest = 16;           // arrays and objects in each other, of a request
+
+/// Whether arrays and objects lie deeper in each other than any sample needs: parsing takes memory
+/// for each.
+bool is_deep(std::string_view text) {
+  int depth = 0;
+  bool in_string = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (in_string && c == '\\')
+      ++i;
+    else if (c == '"')
+      in_string = !in_string;
+    else if (!in_string && (c == '[' || c == '{') && ++depth > kDeepest)
+      return true;
+    else if (!in_string && (c == ']' || c == '}'))
+      --depth;
+  }
+  return false;
+}
 
 /// Reads the samples of one request.
 class SampleReader {
@@ -42,14 +63,18 @@ class SampleReader {
   }
 
   Batch sample_of(const json& sample) const {
-    if (!manifest_.more_inputs.empty()) return inputs_of(sample);
+    if (!fits_one_tensor(manifest_)) return inputs_of(sample);
     const SampleKind kind = predictor_.sample_kind();
     if (kind == SampleKind::image)
       return sample.is_object() ? picture_of(sample) : Batch(numbers_of(sample, at::kByte));
-    if (kind == SampleKind::tokens && sample.is_string())
-      return parse_text(sample.get_ref<const std::string&>(), manifest_,
-                        {kRequest, static_cast<int64_t>(at_)});
-    return numbers_of(sample, bundle_dtype(manifest_.input));
+    const bool is_text = kind == SampleKind::tokens && sample.is_string();
+    return batch_of_one(manifest_, is_text ? tokens_of_text(sample.get_ref<const std::string&>())
+                                           : numbers_of(sample, bundle_dtype(manifest_.input)));
+  }
+
+  at::Tensor tokens_of_text(const std::string& text) const {
+    if (text.empty()) refuse("is an empty text");
+    return parse_text(text, manifest_, {kRequest, static_cast<int64_t>(at_)});
   }
 
   Batch picture_of(const json& sample) const {
@@ -83,19 +108,40 @@ class SampleReader {
     return batch;
   }
 
-  /// All rows are one table.
   std::vector<Batch> rows_of(const json& samples) {
-    for (at_ = 0; at_ < samples.size(); ++at_) {  // else dump() would go as deep as the text
-      const json& sample = samples[at_];
-      if (!sample.is_object()) refuse("is no object with the columns of a row");
-      if (std::ranges::any_of(sample, [](const json& field) { return field.is_structured(); }))
-        refuse("has a list or an object where a field should be");
-    }
-    const TableText table = table_in(samples.dump(), kRequest, {.kind = "jsonl"}, nullptr);
-    const at::Tensor rows = RowEncoder(*manifest_.rows, table).samples();
+    for (at_ = 0; at_ < samples.size(); ++at_) check_row(samples[at_]);
     std::vector<Batch> read;
-    for (int64_t i = 0; i < rows.size(0); ++i) read.emplace_back(rows.narrow(0, i, 1));
-    return read;
+    try {
+      const at::Tensor rows = encoded(samples);
+      for (int64_t i = 0; i < rows.size(0); ++i) read.emplace_back(rows.narrow(0, i, 1));
+      return read;
+    } catch (const FormatError&) {  // the table names a line: look for the sample
+      for (at_ = 0; at_ < samples.size(); ++at_) {
+        try {
+          (void)encoded(json::array({samples[at_]}));
+        } catch (const FormatError& error) {
+          refuse("cannot be read: " + std::string(error.what()));
+        }
+      }
+      throw;
+    }
+  }
+
+  /// Refuses what is no row: dump() would go as deep as the text, and a column that is missing in
+  /// all rows is an error of the table, but in some a missing field.
+  void check_row(const json& sample) const {
+    if (!sample.is_object()) refuse("is no object with the columns of a row");
+    if (std::ranges::any_of(sample, [](const json& field) { return field.is_structured(); }))
+      refuse("has a list or an object where a field should be");
+    for (const ColumnCoding& column : manifest_.rows->columns)
+      if (!sample.contains(column.name))
+        refuse("lacks the column '" + printable(column.name) + "'; null says that it is missing");
+  }
+
+  /// Returns float32 [rows, columns].
+  [[nodiscard]] at::Tensor encoded(const json& samples) const {
+    const TableText table = table_in(samples.dump(), kRequest, {.kind = "jsonl"}, nullptr);
+    return RowEncoder(*manifest_.rows, table).samples();
   }
 
   at::Tensor numbers_of(const json& sample, at::ScalarType dtype) const {
@@ -170,6 +216,7 @@ JsonRequest read_request(std::string_view text, const Predictor& predictor, int6
   const auto refuse = [](const std::string& part, const std::string& problem) {
     throw FormatError("predict", kRequest, part, problem);
   };
+  if (is_deep(text)) refuse("body", "has arrays and objects in too many others");
   const json all = json::parse(text, nullptr, /*allow_exceptions=*/false);
   const auto samples = all.is_object() ? all.find("samples") : all.end();
   if (!all.is_object() || samples == all.end() || !samples->is_array())

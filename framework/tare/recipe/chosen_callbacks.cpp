@@ -82,7 +82,7 @@ void check_restores_once(const RecipeOptions& recipe, size_t phase) {
 class Walk {
  public:
   explicit Walk(const RecipeOptions& recipe)
-      : recipe_(recipe), columns_(metric_columns(recipe)), metrics_(chosen_metrics(recipe)) {
+      : recipe_(recipe), columns_(watched_columns(recipe)), metrics_(chosen_metrics(recipe)) {
     columns_.insert(columns_.end(), {"train_loss", "valid_loss"});
   }
 

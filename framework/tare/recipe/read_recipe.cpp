@@ -298,7 +298,7 @@ class Checker {
   }
 
   [[nodiscard]] std::vector<std::string> figures() const {
-    std::vector<std::string> all = metric_columns(recipe_);
+    std::vector<std::string> all = watched_columns(recipe_);
     all.insert(all.end(), {"train_loss", "valid_loss"});
     return all;
   }
@@ -419,7 +419,7 @@ RecipeOptions read_recipe(const std::filesystem::path& file,
   refuse_phase_keys(root);
   auto recipe = config::read<RecipeOptions>(root);
   const auto* model = root.find("model");
-  const bool has_model = model && model->find("name");
+  const bool has_model = model && (model->find("name") || model->find("torchscript"));
   const Source place = model ? model->source : root.source;
   recipe.file = RecipeFile(std::move(root));
   Checker(recipe).check();

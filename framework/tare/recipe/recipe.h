@@ -132,6 +132,8 @@ struct RecipeOptions {
   std::vector<std::string> export_formats{};
   bool export_fold_norms = false;  ///< in those files, see ExportOptions::fold_norms
   RecipeFile file{};               ///< set by read_recipe()
+  /// Whether loss and metrics are those for the targets of the data; see set_target_defaults().
+  bool targets_known = false;
 };
 void visit_fields(auto& visit, RecipeOptions& o) {
   visit("name", o.name);

@@ -52,6 +52,13 @@ std::vector<std::string> metric_columns(const RecipeOptions& recipe) {
   return names;
 }
 
+std::vector<std::string> watched_columns(const RecipeOptions& recipe) {
+  std::vector<std::string> columns = metric_columns(recipe);
+  if (recipe.file && !recipe.file.has("metrics") && !recipe.targets_known)
+    columns.insert(columns.end(), {"mae", "f1"});
+  return columns;
+}
+
 void warn_of_units(const RecipeOptions& recipe, size_t phase, const Splits& data) {
   constexpr double kMostRatio = 1000;  // of deviations
   const std::string loss = loss_name(recipe);

@@ -26,9 +26,9 @@ struct BatcherOptions {
 /// Counts what a Batcher has done.
 struct BatcherFigures {
   int64_t batches = 0;  ///< groups of samples that were predicted together
-  int64_t samples = 0;   ///< that were predicted
-  int64_t waiting = 0;   ///< samples in the queue now
-  double seconds = 0;    ///< that the predictor worked
+  int64_t samples = 0;  ///< that were predicted
+  int64_t waiting = 0;  ///< samples in the queue now
+  double seconds = 0;   ///< that the predictor worked
 };
 
 /// Predicts samples of concurrent callers by one Predictor, in one thread of its own. While a

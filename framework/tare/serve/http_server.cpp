@@ -7,12 +7,20 @@
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
+#include <chrono>
+#include <condition_variable>
+#include <cstdlib>
+#include <mutex>
+#include <stop_token>
 #include <thread>
 
 #include "tare/base/error.h"
+#include "tare/base/log.h"
 
 namespace tare::serve {
 namespace {
+
+constexpr std::chrono::seconds kGrace{15};  // for requests that have begun, after a signal
 
 /// Returns "application/json" of "Application/JSON; charset=utf-8".
 std::string type_of(const httplib::Request& request) {
@@ -61,6 +69,8 @@ void set_routes(httplib::Server& server, Service& service, const HttpOptions& op
           return send_last(service.refused(415, "the body must be JSON or a picture, and no form"),
                            response);
         std::string body;
+        if (!request.has_header("Content-Length") && !request.has_header("Transfer-Encoding"))
+          return answer(service, request, body, response);  // there is none
         bool fits = true;
         const bool complete = read([&](const char* data, size_t size) {
           fits = body.size() + size <= most;
@@ -80,6 +90,9 @@ void set_routes(httplib::Server& server, Service& service, const HttpOptions& op
   server.Put(kAny, with_body);
   server.Patch(kAny, with_body);
   server.Delete(kAny, with_body);
+  server.Options(kAny, [&](const httplib::Request& request, httplib::Response& response) {
+    answer(service, request, "", response);
+  });
   server.set_error_handler([&](const httplib::Request&, httplib::Response& response) {
     if (response.body.empty())
       send(service.refused(response.status, response.status == 413
@@ -151,6 +164,15 @@ void serve_http(Service& service, const HttpOptions& options, const StopSignals&
   on_ready(port);
   signals.wait();
   service.stop();
+  // A client that sends its request byte by byte does not keep the process.
+  const std::jthread watchdog([](const std::stop_token& ended) {
+    std::mutex mutex;
+    std::unique_lock lock(mutex);
+    std::condition_variable_any wakes;
+    if (wakes.wait_for(lock, ended, kGrace, [&] { return ended.stop_requested(); })) return;
+    log::warning("a request is still being sent: the server ends without it");
+    std::_Exit(0);
+  });
   server.stop();
   listening.join();
 }

@@ -26,7 +26,8 @@ class StopSignals {
   void wait() const;  ///< returns when one of them has come
 };
 
-/// Listens until a signal, and then answers the requests that have come before it returns. Calls
+/// Listens until a signal, and then answers the requests that have come before it returns; one that
+/// is still being sent 15 seconds later is given up with the process. Calls
 /// `on_ready` with the port once clients can connect. Throws ConfigError for an option out of
 /// range, IoError where it cannot listen.
 void serve_http(Service& service, const HttpOptions& options, const StopSignals& signals,

@@ -90,7 +90,8 @@ void Service::stop() {
 
 Response Service::routed(const Request& request) {
   const auto require = [&](const char* method) {
-    if (request.method != method)
+    const bool is_head = request.method == "HEAD" && std::string_view(method) == "GET";
+    if (request.method != method && !is_head)
       throw Refusal(405, request.path + " takes " + method + ", got " + request.method);
   };
   if (request.path == "/predict") {
