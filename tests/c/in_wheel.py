@@ -1,4 +1,4 @@
-"""Tests of the Python module, in an environment in which its wheel is installed, beside the bundles of wheel_test.py."""
+"""Tests of the Python module, in an environment that has its wheel, beside the bundles of wheel_test.py."""
 import array
 import glob
 import json
