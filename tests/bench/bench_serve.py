@@ -83,12 +83,15 @@ def main():
                                   ("tare", tare)):
                 server = started(command, port)
                 load = [os.path.join(programs, "bench_serve"), str(port), picture, str(clients)]
-                subprocess.run(load + ["1"], check=True, stdout=subprocess.DEVNULL, env=clean)
-                out = subprocess.run(load + [seconds], check=True, capture_output=True, text=True, env=clean).stdout
-                with open(f"/proc/{server.pid}/status", encoding="utf-8") as status:
-                    resident = re.search(r"VmRSS:\s+(\d+)", status.read()).group(1)
-                server.send_signal(signal.SIGTERM)
-                server.wait()
+                try:
+                    subprocess.run(load + ["1"], check=True, stdout=subprocess.DEVNULL, env=clean)
+                    out = subprocess.run(load + [seconds], check=True, capture_output=True, text=True,
+                                         env=clean).stdout
+                    with open(f"/proc/{server.pid}/status", encoding="utf-8") as status:
+                        resident = re.search(r"VmRSS:\s+(\d+)", status.read()).group(1)
+                finally:
+                    server.send_signal(signal.SIGTERM)
+                    server.wait()
                 p50, p99, rate, failed = out.split()
                 rates.setdefault((clients, name), []).append(float(rate))
                 print(f"{clients:7}  {name:7}  {p50:>6}  {p99:>6}  {rate:>9}  {failed:>6}  {int(resident) // 1024} MiB",
