@@ -1,4 +1,4 @@
-// What a program took, for recipes.
+// Prints what a recipe took in time and memory.
 #pragma once
 
 #include <tare/tare.h>

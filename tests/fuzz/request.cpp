@@ -44,10 +44,6 @@ void run(char kind, std::string_view text) {
 }  // namespace tare::fuzz
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  if (size == 0) return 0;
-  try {
-    tare::fuzz::run(static_cast<char>(data[0]), tare::fuzz::text_of(data + 1, size - 1));
-  } catch (const tare::Error&) {
-  }
+  tare::fuzz::run_kind<tare::Error>(data, size, tare::fuzz::run);
   return 0;
 }

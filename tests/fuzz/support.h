@@ -25,6 +25,17 @@ inline std::string_view text_of(const uint8_t* data, size_t size) {
   return {reinterpret_cast<const char*>(data), size};
 }
 
+/// Calls `run` with the first byte, which says what kind of input it is, and the text after it. Bad
+/// input is refused by a `Refusal`; anything else that is thrown ends the process.
+template <class Refusal>
+void run_kind(const uint8_t* data, size_t size, void (*run)(char, std::string_view)) {
+  if (size == 0) return;
+  try {
+    run(static_cast<char>(data[0]), text_of(data + 1, size - 1));
+  } catch (const Refusal&) {
+  }
+}
+
 /// A file without a disk, for readers that take a path.
 class MemoryFile {
  public:

@@ -1,5 +1,4 @@
 // The C interface over Predictor: each function is one try block.
-#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/DLConvertor.h>
 #include <ATen/Parallel.h>
 #include <ATen/dlpack.h>
@@ -27,6 +26,7 @@
 #include "tare/runtime/device_name.h"
 #include "tare/runtime/exit_code.h"
 #include "tare/runtime/init.h"
+#include "tare/runtime/keep_generator.h"
 #include "tare/transform/image.h"
 
 static_assert(static_cast<int>(TARE_FAILED) == tare::kFailed);
@@ -108,25 +108,6 @@ class ThreadsScope {
 
  private:
   int before_;
-};
-
-/// Puts the random generator of the host back, from which a model draws its first weights.
-class GeneratorScope {
- public:
-  GeneratorScope() : generator_(at::detail::getDefaultCPUGenerator()) {
-    const std::lock_guard lock(generator_.mutex());
-    state_ = generator_.get_state();
-  }
-  ~GeneratorScope() {
-    const std::lock_guard lock(generator_.mutex());
-    generator_.set_state(state_);
-  }
-  GeneratorScope(const GeneratorScope&) = delete;
-  GeneratorScope& operator=(const GeneratorScope&) = delete;
-
- private:
-  at::Generator generator_;
-  at::Tensor state_;
 };
 
 at::ScalarType type_of(const DLDataType& type) {
@@ -239,7 +220,7 @@ tare_model* opened(const std::string& path, const tare_options& options) {
   const std::string device = options.device ? options.device : "cpu";
   set_up(device);
   const ThreadsScope threads(std::max(options.threads, 1));
-  const GeneratorScope generator;
+  const runtime::KeepGenerator generator(c10::kCPU);  // a model draws its first weights
   const auto bundle = shared_bundle(path);
   return new tare_model{.path = path,
                         .bundle = bundle,

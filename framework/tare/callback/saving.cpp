@@ -58,7 +58,7 @@ Action KeepCheckpoints::after_epoch(FitContext& context) {
     lower_ = monitor.prefers_lower(context.row);
   }
   const auto before = kept_;
-  // Of a fit that was begun again.
+  // A fit that was begun again replaces the checkpoint of the epoch.
   std::erase_if(kept_, [&](const Kept& one) { return one.epoch == now.epoch; });
   kept_.push_back(now);  // the checkpoint knows itself
   context.learner.try_save(checkpoint(now.epoch), [this, before, now, &learner = context.learner](

@@ -1,7 +1,6 @@
 // From a bundle's manifest and tensors to a graph, its verification, and a file.
 #include "tare/interchange/export_file.h"
 
-#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/randint.h>
@@ -31,6 +30,7 @@
 #include "tare/model/fp8.h"
 #include "tare/model/registry.h"
 #include "tare/model/stored.h"
+#include "tare/runtime/keep_generator.h"
 
 namespace tare::interchange {
 namespace {
@@ -38,19 +38,6 @@ namespace {
 constexpr const char* kExport = "tare export";
 constexpr double kMostDifference = 1e-5;
 constexpr std::array<int64_t, 3> kBatches{1, 2, 5};
-
-/// Leaves LibTorch's generator of the host as it is, of which models and values are drawn.
-class KeepGenerator {
- public:
-  KeepGenerator() = default;
-  ~KeepGenerator() { generator_.set_state(state_); }
-  KeepGenerator(const KeepGenerator&) = delete;
-  KeepGenerator& operator=(const KeepGenerator&) = delete;
-
- private:
-  at::Generator generator_ = at::detail::getDefaultCPUGenerator();
-  at::Tensor state_ = generator_.get_state();
-};
 
 /// Makes the model of the registry, with weights of any values.
 Model model_of(const BundleManifest& manifest) {
@@ -149,7 +136,7 @@ GgufType gguf_type(const std::string& weights) {
 ExportedFile write_graph(const std::filesystem::path& path, const std::string& format,
                          const BundleManifest& manifest, const std::vector<NamedTensor>& tensors,
                          const FileOptions& options) {
-  const KeepGenerator keep;
+  const runtime::KeepGenerator keep(c10::kCPU);
   std::optional<Model> made;
   if (!options.module || !manifest.model.name.empty()) {
     made = model_of(manifest);
@@ -240,7 +227,7 @@ void check_file(const std::string& format, const BundleManifest& manifest,
   const FileFormat& chosen = chosen_format(format, options);
   if (chosen.name == "safetensors") return;
   if (chosen.name == "gguf") return check_gpt(manifest);
-  const KeepGenerator keep;
+  const runtime::KeepGenerator keep(c10::kCPU);
   std::optional<Model> made;
   if (!options.module || !manifest.model.name.empty()) made = model_of(manifest);
   Graph graph = graph_of(made ? *made : *options.module, inputs_of(manifest), options.fold_norms);

@@ -1,4 +1,4 @@
-// What a person sees of a sample: its name, and its picture or its text. Internal.
+// Shows a sample to a person: its name, and its picture or its text. Internal.
 #pragma once
 
 #include <cstdint>

@@ -23,7 +23,7 @@ void set_for_floats(RecipeOptions& recipe, const DataFacts& data) {
     chosen.push_back("loss: " + loss_name(recipe));
   }
   if (!recipe.file.has("metrics")) {
-    // Of labels that another loss takes for numbers, too.
+    // The metric is mae for labels, too, that another loss takes for numbers.
     const bool by_label = has_labels && loss_name(recipe) == "bce_with_logits";
     const char* metric = by_label ? "{f1: {threshold: 0.5}}" : "mae";
     recipe.learner.metrics.resize(1);

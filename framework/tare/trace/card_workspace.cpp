@@ -2,7 +2,6 @@
 #include "tare/trace/card_workspace.h"
 
 #include <ATen/Context.h>
-#include <ATen/core/Generator.h>
 #include <ATen/ops/_cudnn_init_dropout_state.h>
 #include <ATen/ops/_cudnn_rnn.h>
 #include <ATen/ops/_cudnn_rnn_backward.h>
@@ -25,6 +24,7 @@
 #include "tare/memory/backend.h"
 #include "tare/memory/compute_capability.h"
 #include "tare/memory/event_log.h"
+#include "tare/runtime/keep_generator.h"
 #include "tare/trace/blocks.h"
 #include "tare/trace/measurements.h"
 #include "tare/trace/recording.h"
@@ -132,28 +132,6 @@ std::vector<Tensor> run(const Convolution& call, const Tensor& input, const Tens
 using Results =
     std::tuple<Tensor, Tensor, Tensor, Tensor, c10::SymInt, c10::SymInt, Tensor, Tensor, Tensor>;
 
-/// Puts the card's random numbers back where they were.
-class SameRandomNumbers {
- public:
-  explicit SameRandomNumbers(c10::Device card)
-      : generator_(at::globalContext().defaultGenerator(card)), state_(state()) {}
-  ~SameRandomNumbers() {
-    const std::scoped_lock lock(generator_.mutex());
-    generator_.set_state(state_);
-  }
-  SameRandomNumbers(const SameRandomNumbers&) = delete;
-  SameRandomNumbers& operator=(const SameRandomNumbers&) = delete;
-
- private:
-  [[nodiscard]] Tensor state() {
-    const std::scoped_lock lock(generator_.mutex());
-    return generator_.get_state();
-  }
-
-  at::Generator generator_;
-  Tensor state_;
-};
-
 /// Returns the most bytes at once of the blocks that were born and freed in the log.
 int64_t transient_bytes(const memory::EventHistory& history) {
   std::unordered_set<uint64_t> freed;
@@ -193,7 +171,7 @@ AllocationTrace measure(const Convolution& call, c10::Device card) {
 }
 
 AllocationTrace measure(const CardAttention& call, c10::Device card) {
-  const SameRandomNumbers same(card);
+  const runtime::KeepGenerator generator(card);
   const Tensor query = on_card(call.query, card), key = on_card(call.key, card),
                value = on_card(call.value, card), mask = on_card(call.mask, card);
   const auto bias = mask.defined() ? std::optional(mask) : std::nullopt;
