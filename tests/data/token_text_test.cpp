@@ -6,7 +6,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <random>
 #include <set>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "support/temp_dir.h"
 #include "tare/base/error.h"
@@ -137,6 +144,49 @@ TEST(Pieces, EndAtWordsSignsAndWhiteSpace) {
     again += piece;
   }
   EXPECT_EQ(again, longest);
+}
+
+/// Learns as learnt_vocabulary() does, and counts all pairs again for each join.
+std::vector<std::string> slowly_learnt(const std::string& text, size_t size) {
+  std::vector<std::vector<std::string>> pieces;
+  std::set<std::string> characters;
+  for (const std::string_view piece : pieces_of(text)) {
+    pieces.emplace_back();
+    for (const char c : piece) pieces.back().push_back(*characters.emplace(1, c).first);
+  }
+  std::vector<std::string> vocabulary(characters.begin(), characters.end());
+  const auto number = [&](const std::string& token) {
+    return std::ranges::find(vocabulary, token) - vocabulary.begin();
+  };
+  while (vocabulary.size() < size) {
+    std::map<std::pair<std::ptrdiff_t, std::ptrdiff_t>, int> counts;
+    for (const auto& piece : pieces)
+      for (size_t i = 0; i + 1 < piece.size(); ++i)
+        ++counts[{number(piece[i]), number(piece[i + 1])}];
+    const auto best =
+        std::ranges::max_element(counts, {}, [](const auto& one) { return one.second; });
+    if (best == counts.end() || best->second < 2) break;
+    const std::string left = vocabulary[static_cast<size_t>(best->first.first)],
+                      right = vocabulary[static_cast<size_t>(best->first.second)];
+    if (std::ranges::find(vocabulary, left + right) == vocabulary.end())
+      vocabulary.push_back(left + right);
+    for (auto& piece : pieces)
+      for (size_t i = 0; i + 1 < piece.size(); ++i)
+        if (piece[i] == left && piece[i + 1] == right) {
+          piece[i] += right;
+          piece.erase(piece.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+        }
+  }
+  return vocabulary;
+}
+
+TEST(LearntVocabulary, IsThatOfCountingAllPairsAgainForEachJoin) {
+  std::mt19937 random(3);
+  for (const char* letters : {"ab ", "aab,", "abcdefgh   "}) {
+    std::string text;
+    for (int i = 0; i < 800; ++i) text += letters[random() % std::strlen(letters)];
+    EXPECT_EQ(learnt_vocabulary(text, 60), slowly_learnt(text, 60)) << letters;
+  }
 }
 
 // The example of section 3.2 of Sennrich et al. 2016, without their end of words.

@@ -150,6 +150,21 @@ TEST(Metric, ACurveTakesMoreSamplesThanWereExpected) {
   EXPECT_EQ(state.value(), once("auroc", scores, classes));
 }
 
+TEST(Metric, TheColumnHasTheNameThatIsGiven) {
+  const Metric plain("f1", AverageOptions{.average = "micro"});
+  const Metric named("f1", AverageOptions{.average = "micro", .as = "f1_micro"});
+  EXPECT_EQ(column_of(plain), "f1");
+  EXPECT_EQ(column_of(named), "f1_micro");
+  EXPECT_EQ(MetricState(named).name(), "f1_micro");
+  EXPECT_EQ(metrics::text_of(named), "{f1: {average: micro, as: f1_micro}}");
+  EXPECT_EQ(column_of(metrics::from_text(metrics::text_of(named))), "f1_micro");
+  const Tensor output = at::tensor({0.1F, 0.9F, 0.8F, 0.2F, 0.3F, 0.7F}).view({3, 2});
+  const Tensor target = at::tensor({1, 0, 0}, at::kLong);
+  EXPECT_EQ(once(named, output, target), once(plain, output, target));
+  for (const char* name : {"f 1", "f1.a", "accuracy", "valid_loss"})
+    EXPECT_THROW(MetricState(Metric("f1", AverageOptions{.as = name})), ConfigError) << name;
+}
+
 TEST(Metric, RefusesWhatItCannotMeasure) {
   EXPECT_THROW(MetricState("acuracy"), ConfigError);
   EXPECT_THROW(MetricState(MetricFunction{}), ConfigError);

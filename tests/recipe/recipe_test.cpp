@@ -86,6 +86,11 @@ TEST(Recipe, NamesPlaceAndRemedyOfEveryMistake) {
   EXPECT_NE(refusal(with("loss: cross_entropi")).find("r.yaml:8:"), std::string::npos);
   EXPECT_NE(refusal(good, {"model.name=resnet99"}).find("resnet9"), std::string::npos);
   EXPECT_NE(refusal(good, {"metrics.0=acuracy"}).find("accuracy"), std::string::npos);
+  const std::string twice = refusal(good, {"metrics=[f1, {f1: {average: micro}}]"});
+  EXPECT_NE(twice.find("metrics.1 stands twice in the list, got f1"), std::string::npos) << twice;
+  EXPECT_EQ(refusal(good, {"metrics=[f1, {f1: {average: micro, as: f1_micro}}]"}), "accepted");
+  const std::string taken = refusal(good, {"metrics=[f1, {f1: {as: accuracy}}]"});
+  EXPECT_NE(taken.find("metrics.1.as is the name of another figure"), std::string::npos) << taken;
   EXPECT_NE(refusal(good, {"phases.1.load=none"}).find("first"), std::string::npos);
   EXPECT_NE(refusal(good, {"phases.1.name=a"}).find("two phases"), std::string::npos);
   EXPECT_NE(refusal(good, {"phases.0.epochs=0"}).find("phases.0.epochs"), std::string::npos);

@@ -3,7 +3,10 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
+#include <queue>
 #include <set>
+#include <unordered_set>
 
 #include "tare/base/utf8.h"
 
@@ -37,8 +40,9 @@ int64_t right_of(Pair pair) { return static_cast<int64_t>(pair & 0xffffffffU); }
 class Learner {
  public:
   explicit Learner(std::string_view text) {
-    std::map<std::string_view, int64_t> counts;
-    for (const std::string_view piece : pieces_of(text)) ++counts[piece];
+    std::unordered_map<std::string_view, int64_t> all;
+    for (const std::string_view piece : pieces_of(text)) ++all[piece];
+    const std::map<std::string_view, int64_t> counts(all.begin(), all.end());
     std::set<std::string_view> characters;  // bytewise order is that of the code points
     for (const auto& [piece, count] : counts)
       each_character(piece, [&](std::string_view character) { characters.insert(character); });
@@ -49,18 +53,17 @@ class Learner {
         tokens.push_back(numbers_.at(std::string(character)));
       });
       pieces_.push_back({std::move(tokens), count});
-      count_pairs(pieces_.size() - 1, +1);
+      const std::vector<bool> every(pieces_.back().tokens.size(), true);
+      count_pairs(pieces_.size() - 1, every, +1);
     }
+    queue_risen();
   }
 
   std::vector<std::string> learn(size_t size) {
     while (vocabulary_.size() < size) {
-      const auto best = std::ranges::max_element(pairs_, [](const auto& one, const auto& other) {
-        return one.second.count != other.second.count ? one.second.count < other.second.count
-                                                      : one.first > other.first;
-      });
-      if (best == pairs_.end() || best->second.count < 2) break;
-      join(best->first);
+      const std::optional<Pair> best = most_frequent();
+      if (!best) break;
+      join(*best);
     }
     return std::move(vocabulary_);
   }
@@ -71,8 +74,15 @@ class Learner {
     int64_t count;  // in the text
   };
   struct Found {
-    int64_t count = 0;        // in the text
-    std::set<size_t> pieces;  // that may have the pair
+    int64_t count = 0;           // in the text
+    std::vector<size_t> pieces;  // that may have the pair
+  };
+  struct Queued {
+    int64_t count;  // when it was queued
+    Pair pair;
+    bool operator<(const Queued& other) const {
+      return count != other.count ? count < other.count : pair > other.pair;
+    }
   };
 
   template <class Take>
@@ -91,40 +101,72 @@ class Learner {
     return found->second;
   }
 
-  void count_pairs(size_t index, int64_t sign) {
+  /// Adds the pairs of a piece that have one of the `touched` tokens, or takes them away.
+  void count_pairs(size_t index, const std::vector<bool>& touched, int64_t sign) {
     const Piece& piece = pieces_[index];
     for (size_t i = 0; i + 1 < piece.tokens.size(); ++i) {
+      if (!touched[i] && !touched[i + 1]) continue;
       const Pair pair = pair_of(piece.tokens[i], piece.tokens[i + 1]);
       Found& found = pairs_[pair];
       found.count += sign * piece.count;
-      if (sign > 0) found.pieces.insert(index);
+      if (sign < 0) continue;
+      if (found.pieces.empty() || found.pieces.back() != index) found.pieces.push_back(index);
+      risen_.insert(pair);
     }
+  }
+
+  void queue_risen() {
+    for (const Pair pair : risen_) queue_.push({pairs_.at(pair).count, pair});
+    risen_.clear();
+  }
+
+  /// Returns the pair that occurs most often, at least twice. A queued count may be too high,
+  /// because pairs that became rarer are not queued anew before they come up.
+  std::optional<Pair> most_frequent() {
+    while (!queue_.empty() && queue_.top().count >= 2) {
+      const Queued top = queue_.top();
+      queue_.pop();
+      const auto found = pairs_.find(top.pair);
+      const int64_t count = found == pairs_.end() ? 0 : found->second.count;
+      if (count == top.count) return top.pair;
+      if (count < top.count) queue_.push({count, top.pair});
+    }
+    return std::nullopt;
   }
 
   void join(Pair pair) {
     const int64_t left = left_of(pair), right = right_of(pair);
     const int64_t joined =
         add(vocabulary_[static_cast<size_t>(left)] + vocabulary_[static_cast<size_t>(right)]);
-    const std::set<size_t> pieces = pairs_[pair].pieces;
+    const std::vector<size_t> pieces = std::move(pairs_.at(pair).pieces);
     for (const size_t index : pieces) {
-      count_pairs(index, -1);
-      std::vector<int64_t>& tokens = pieces_[index].tokens;
-      size_t end = 0;
-      for (size_t i = 0; i < tokens.size(); ++i) {
-        const bool joins = i + 1 < tokens.size() && tokens[i] == left && tokens[i + 1] == right;
-        tokens[end++] = joins ? joined : tokens[i];
-        if (joins) ++i;
+      const std::vector<int64_t> before = pieces_[index].tokens;
+      std::vector<int64_t> after;
+      std::vector<bool> parts(before.size()), joins;
+      for (size_t i = 0; i < before.size(); ++i) {
+        const bool is_pair = i + 1 < before.size() && before[i] == left && before[i + 1] == right;
+        after.push_back(is_pair ? joined : before[i]);
+        joins.push_back(is_pair);
+        if (!is_pair) continue;
+        parts[i] = parts[i + 1] = true;
+        ++i;
       }
-      tokens.resize(end);
-      count_pairs(index, +1);
+      if (after.size() == before.size()) continue;  // another pair has taken its tokens
+      count_pairs(index, parts, -1);
+      pieces_[index].tokens = std::move(after);
+      count_pairs(index, joins, +1);
     }
     pairs_.erase(pair);
+    risen_.erase(pair);
+    queue_risen();
   }
 
   std::vector<std::string> vocabulary_;
   std::map<std::string, int64_t> numbers_;
   std::vector<Piece> pieces_;
   std::unordered_map<Pair, Found> pairs_;
+  std::priority_queue<Queued> queue_;
+  std::unordered_set<Pair> risen_;  // since the queue was filled
 };
 
 }  // namespace

@@ -53,8 +53,10 @@ std::vector<Metric> metrics_of(const BundleManifest& manifest) {
   const auto known = metric_names();
   std::vector<Metric> metrics;
   for (const auto& m : manifest.metrics) {
-    if (std::ranges::find(known, m.name) == known.end()) continue;
-    metrics.push_back(m.metric.empty() ? Metric(m.name) : metrics::from_text(m.metric));
+    Metric metric = m.metric.empty() ? Metric(m.name) : metrics::from_text(m.metric);
+    const auto* name = std::get_if<std::string>(&metric);
+    if (name && std::ranges::find(known, *name) != known.end())
+      metrics.push_back(std::move(metric));
   }
   return metrics;
 }

@@ -5,6 +5,7 @@
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
 
 #include "tare/base/error.h"
@@ -56,6 +57,23 @@ config::Choice shortened(const config::Choice& choice) {
                                                          : complete;
 }
 
+/// Throws unless a metric may have this name of its column, which `as` can be.
+void check_column(const std::string& column, const std::string& name) {
+  if (column == name) return;
+  const auto is_plain = [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
+           c == '-';
+  };
+  if (!std::ranges::all_of(column, is_plain))
+    throw ConfigError("metric." + printable(name), "as", "is no name of a column",
+                      "letters, digits, _ and -", printable(column));
+  const auto is_figure = [&](const char* figure) { return column == figure; };
+  if (metrics::registry().contains(column) ||
+      std::ranges::any_of(std::array{"epoch", "train_loss", "valid_loss"}, is_figure))
+    throw ConfigError("metric." + printable(name), "as", "is the name of another figure",
+                      "another one, such as " + name + "_2", column);
+}
+
 }  // namespace
 
 void from_node(const config::Node& node, Metric& value) {
@@ -66,6 +84,13 @@ config::Node to_node(const Metric& value) {
   const auto* name = std::get_if<std::string>(&value);
   if (!name) return {};
   return config::to_short_node(shortened({.name = *name, .options = value.options}));
+}
+
+std::string column_of(const Metric& metric) {
+  const auto* name = std::get_if<std::string>(&metric);
+  if (!name) return metric.label.empty() ? "metric" : metric.label;
+  const config::Node* as = metric.options.find("as");
+  return as == nullptr || as->text.empty() ? *name : as->text;
 }
 
 namespace metrics {
@@ -83,13 +108,11 @@ Metric from_text(const std::string& text) {
 
 }  // namespace metrics
 
-MetricState::MetricState(const Metric& metric) {
-  if (const auto* name = std::get_if<std::string>(&metric)) {
+MetricState::MetricState(const Metric& metric) : name_(column_of(metric)) {
+  if (const auto* name = std::get_if<std::string>(&metric))
     use_name({.name = *name, .options = metric.options});
-  } else {
-    name_ = metric.label.empty() ? "metric" : metric.label;
+  else
     use(metric);
-  }
 }
 
 void MetricState::use_name(const config::Choice& choice) {
@@ -97,14 +120,15 @@ void MetricState::use_name(const config::Choice& choice) {
   if (!all.contains(choice.name))
     throw config::unknown_entry("metric", "metric", choice.name, metric_names(), "metrics");
   const Metric named = all.make(choice);
-  name_ = choice.name;
+  check_column(name_, choice.name);
   const auto* other = std::get_if<std::string>(&named);
   if (!other) return use(named);
   if (*other == choice.name)
     throw ConfigError("metric", "the entry '" + printable(choice.name) +
                                     "' returns its own name; return a function or an object");
+  const std::string column = name_;
   *this = MetricState(named);  // another name for an entry
-  name_ = choice.name;
+  name_ = column;
 }
 
 void MetricState::use(const Metric& metric) {

@@ -94,6 +94,9 @@ struct Metric : std::variant<std::string, MetricFunction> {
 void from_node(const config::Node& node, Metric& value);
 /// Returns the name alone where all options have their defaults; null for a metric without a name.
 [[nodiscard]] config::Node to_node(const Metric& value);
+/// Returns the name of the metric's column in tables: its option `as` if it has one, else its name;
+/// "metric" for a function without a name. Does not check that there is such a metric.
+[[nodiscard]] std::string column_of(const Metric& metric);
 
 namespace metrics {
 /// Holds the metrics that have a name. A program adds its own:

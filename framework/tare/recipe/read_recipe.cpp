@@ -148,15 +148,20 @@ class Checker {
 
   void check_metrics() const {
     std::set<std::string> seen;
-    const auto names = chosen_metrics(recipe_);
-    for (size_t i = 0; i < names.size(); ++i) {
-      const std::string& name = names[i];
-      if (!std::holds_alternative<std::string>(recipe_.learner.metrics[i]))
+    for (size_t i = 0; i < recipe_.learner.metrics.size(); ++i) {
+      const Metric& metric = recipe_.learner.metrics[i];
+      const auto* name = std::get_if<std::string>(&metric);
+      if (!name)
         fail({"metrics", std::to_string(i)}, "must be a name, which the run's recipe.yaml can hold",
              listed(metric_names()), "a function");
-      known(name, metric_names(), {"metrics", std::to_string(i)});
-      if (!seen.insert(name).second)
-        fail({"metrics", std::to_string(i)}, "stands twice in the list", "once", name);
+      known(*name, metric_names(), {"metrics", std::to_string(i)});
+      at({"metrics", std::to_string(i)}, "metrics." + std::to_string(i),
+         [&] { (void)MetricState(metric); });
+      if (!seen.insert(column_of(metric)).second)
+        fail({"metrics", std::to_string(i)}, "stands twice in the list",
+             "once, or with options and a name of its own, such as {f1: {average: micro, as: "
+             "f1_micro}}",
+             column_of(metric));
     }
   }
 

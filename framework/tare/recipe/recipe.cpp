@@ -53,10 +53,8 @@ std::string loss_name(const RecipeOptions& recipe) {
 
 std::vector<std::string> chosen_metrics(const RecipeOptions& recipe) {
   std::vector<std::string> names;
-  for (const Metric& metric : recipe.learner.metrics) {
-    const auto* name = std::get_if<std::string>(&metric);
-    names.push_back(name ? *name : "");
-  }
+  for (const Metric& metric : recipe.learner.metrics)
+    names.push_back(std::holds_alternative<std::string>(metric) ? column_of(metric) : "");
   return names;
 }
 

@@ -164,7 +164,8 @@ void visit_fields(auto& visit, RecipeOptions& o) {
 
 /// Returns the name of the recipe's loss; empty for a function, which is refused with the recipe.
 [[nodiscard]] std::string loss_name(const RecipeOptions& recipe);
-/// Returns the names of the recipe's metrics, in the order of the columns; empty for functions.
+/// Returns the columns of the recipe's metrics, see column_of(), in their order; empty for
+/// functions.
 [[nodiscard]] std::vector<std::string> chosen_metrics(const RecipeOptions& recipe);
 
 /// Returns the samples of a step where a recipe names no batch: the highest power of two, from 8 to

@@ -45,10 +45,7 @@ std::vector<Metric> metrics_of(const RecipeOptions& recipe) {
 
 std::vector<std::string> metric_columns(const RecipeOptions& recipe) {
   std::vector<std::string> names;
-  for (const Metric& metric : metrics_of(recipe)) {
-    const auto* name = std::get_if<std::string>(&metric);
-    names.push_back(name ? *name : metric.label);
-  }
+  for (const Metric& metric : metrics_of(recipe)) names.push_back(column_of(metric));
   return names;
 }
 
