@@ -3,8 +3,10 @@
 Run: python readers_test.py FOLDER_OF_PROGRAMS
 
 ONNX models: the checker of the package onnx, with its full check, and ONNX Runtime. `.pt2` files: PyTorch's
-torch.export.load(), and a step of training, where this Python has a PyTorch. GGUF files: the package gguf.
+torch.export.load(), a step of training, AOTInductor and torch.onnx.export(), where this Python has a PyTorch; the two
+last ones for all models with TARE_DEEP=1. GGUF files: the package gguf.
 """
+import importlib.util
 import json
 import os
 import subprocess
@@ -73,6 +75,33 @@ class Readers(unittest.TestCase):
                 module(*map(torch.from_numpy, inputs)).square().mean().backward()
                 self.assertTrue(all(one.grad is not None for one in module.parameters()))
 
+    def chosen(self):
+        """Returns all models with TARE_DEEP=1, else those that PyTorch compiles within seconds."""
+        return [one for one in self.models if os.environ.get("TARE_DEEP") == "1" or one["name"] in ("mlp", "gpt")]
+
+    @unittest.skipIf(torch is None, "this Python has no PyTorch")
+    def test_pt2_files_are_compiled_by_aotinductor(self):
+        for model in self.chosen():
+            with self.subTest(model["name"]):
+                program = torch.export.load(os.path.join(self.folder, model["name"] + ".pt2"))
+                package = os.path.join(self.folder, model["name"] + "-compiled.pt2")
+                torch._inductor.aoti_compile_and_package(program, package_path=package)
+                compiled = torch._inductor.aoti_load_package(package)
+                for inputs, expected in self.runs(model):
+                    self.expect_near(compiled(*map(torch.from_numpy, inputs)).numpy(), expected, 1e-4)
+
+    @unittest.skipIf(torch is None or not importlib.util.find_spec("onnxscript"),
+                     "this Python has no PyTorch with onnxscript")
+    def test_pt2_files_are_written_as_onnx_by_pytorch(self):
+        for model in self.chosen():
+            with self.subTest(model["name"]):
+                program = torch.export.load(os.path.join(self.folder, model["name"] + ".pt2"))
+                path = os.path.join(self.folder, model["name"] + "-by-torch.onnx")
+                torch.onnx.export(program, (), path, dynamo=True, verbose=False)
+                session = onnxruntime.InferenceSession(path)
+                names = [one.name for one in session.get_inputs()]
+                for inputs, expected in self.runs(model):
+                    self.expect_near(session.run(None, dict(zip(names, inputs)))[0], expected, 1e-4)
 
     def test_gguf_files_have_the_tensors_of_the_model(self):
         with open(os.path.join(self.folder, "weights.json"), encoding="utf-8") as file:

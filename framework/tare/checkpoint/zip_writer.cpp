@@ -58,8 +58,14 @@ uint32_t crc_of(std::span<const std::byte> data) {
 
 }  // namespace
 
+ZipWriter::ZipWriter(io::File& file)
+    : write_([&file](std::string_view bytes) { file.write(bytes); }) {}
+
+ZipWriter::ZipWriter(std::string& memory)
+    : write_([&memory](std::string_view bytes) { memory += bytes; }) {}
+
 void ZipWriter::write(std::string_view bytes) {
-  file_.write(bytes);
+  write_(bytes);
   at_ += bytes.size();
 }
 
@@ -81,8 +87,7 @@ void ZipWriter::add(const std::string& name, std::span<const std::byte> data) {
             .text(name)
             .text(extra.bytes())
             .bytes());
-  file_.write(data.data(), data.size());
-  at_ += data.size();
+  write({reinterpret_cast<const char*>(data.data()), data.size()});
   entries_.push_back(entry);
 }
 

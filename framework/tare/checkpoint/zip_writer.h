@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -18,7 +19,9 @@ namespace tare::checkpoint {
 class ZipWriter {
  public:
   /// Begins an archive at the start of an empty file, which must outlive this.
-  explicit ZipWriter(io::File& file) : file_(file) {}
+  explicit ZipWriter(io::File& file);
+  /// Begins an archive in memory, at the end of an empty text, which must outlive this.
+  explicit ZipWriter(std::string& memory);
   /// Adds an entry. Throws IoError.
   void add(const std::string& name, std::span<const std::byte> data);
   /// Adds an entry of text. Throws IoError.
@@ -36,7 +39,7 @@ class ZipWriter {
   };
   void write(std::string_view bytes);
 
-  io::File& file_;
+  std::function<void(std::string_view)> write_;
   uint64_t at_ = 0;  // bytes written
   std::vector<Entry> entries_;
 };

@@ -21,6 +21,7 @@
 #include "tare/interchange/fold_norms.h"
 #include "tare/interchange/found_file.h"
 #include "tare/interchange/gguf.h"
+#include "tare/interchange/lent_storage.h"
 #include "tare/interchange/onnx.h"
 #include "tare/interchange/pt2.h"
 #include "tare/interchange/read_file.h"
@@ -143,6 +144,8 @@ ExportedFile write_graph(const std::filesystem::path& path, const std::string& f
     load_stored(*made, tensors, /*strict=*/true, kExport, path);
   }
   Model& model = made ? *made : *options.module;
+  LentStorage on_host;
+  on_host.copy_to_host(model.state());
   const EvaluationScope evaluation(model);
   const std::vector<GraphInput> inputs = inputs_of(manifest);
   Graph graph = graph_of(model, inputs, options.fold_norms);
@@ -241,7 +244,8 @@ ExportedFile export_file(const std::filesystem::path& path, const std::string& f
                          const FileOptions& options) {
   const FileFormat& chosen = chosen_format(format, options);
   check_replaceable(path, format);
-  const std::vector<NamedTensor> plain = dequantised(tensors, kExport, path);
+  std::vector<NamedTensor> plain = dequantised(tensors, kExport, path);
+  for (NamedTensor& one : plain) one.tensor = one.tensor.cpu();  // those of the host stay
   const checkpoint::Digest digest = checkpoint::digest(plain);
   ExportedFile report;
   if (chosen.name == "safetensors")

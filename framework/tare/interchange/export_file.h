@@ -31,7 +31,7 @@ struct FileFormat {
 /// Sets how export_file() writes a model.
 struct FileOptions {
   std::string weights{};  ///< one of FileFormat::weights; empty: the first
-  /// The model itself, on the host, from which the graph of one that is not in the registry is
+  /// The model itself, on any device, from which the graph of one that is not in the registry is
   /// made; it is as before at the end. Null: there is none.
   Model* module = nullptr;
   bool fold_norms = false;  ///< in a graph, see interchange::fold_norms()

@@ -15,6 +15,7 @@
 #include "tare/checkpoint/manifest.h"
 #include "tare/checkpoint/zip_writer.h"
 #include "tare/interchange/found_file.h"
+#include "tare/interchange/sample_inputs.h"
 
 namespace tare::interchange {
 namespace {
@@ -456,7 +457,7 @@ void write_pt2(const std::filesystem::path& path, const Graph& graph, const Pt2O
   std::map<std::string, std::string> texts{
       {config, Json{{"config", std::move(weights)}}.dump()},
       {"data/constants/model_constants_config.json", R"({"config": {}})"},
-      {"data/sample_inputs/model.pt", ""},
+      {"data/sample_inputs/model.pt", sample_inputs(graph)},
       {"models/model.json", program},
       {"archive_format", "pt2"},
       {"archive_version", "0"},

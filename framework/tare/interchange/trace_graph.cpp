@@ -5,7 +5,6 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/core/jit_type.h>
 #include <ATen/ops/empty_strided.h>
-#include <c10/core/Allocator.h>
 
 #include <algorithm>
 #include <array>
@@ -17,6 +16,7 @@
 
 #include "tare/base/error.h"
 #include "tare/base/log.h"
+#include "tare/interchange/lent_storage.h"
 #include "tare/interchange/record.h"
 #include "tare/trace/not_plannable.h"
 #include "tare/trace/trace.h"
@@ -25,38 +25,6 @@ namespace tare::interchange {
 namespace {
 
 [[noreturn]] void refuse(const std::string& problem) { throw ConfigError("export", problem); }
-
-/// Moves the tensors of a model to the meta device until the end of the scope, by every handle to
-/// them, and leaves their values where they are.
-class WithoutValues {
- public:
-  WithoutValues() = default;
-  /// Moves the tensors of a model; after an exception the destructor brings back what has moved.
-  void take(const std::vector<NamedTensor>& tensors) {
-    for (const auto& [name, tensor] : tensors)
-      if (!tensor.device().is_cpu())
-        refuse("tensor " + name + " is on " + tensor.device().str() +
-               ": move the model to the CPU");
-    for (const auto& [name, tensor] : tensors) {
-      c10::Storage none(c10::Storage::use_byte_size_t(), tensor.storage().nbytes(),
-                        c10::GetAllocator(c10::kMeta), false);
-      kept_.emplace_back(tensor, tensor.storage());
-      give(tensor, std::move(none), c10::kMeta);
-    }
-  }
-  ~WithoutValues() {
-    for (auto& [tensor, values] : kept_) give(tensor, std::move(values), c10::kCPU);
-  }
-  WithoutValues(const WithoutValues&) = delete;
-  WithoutValues& operator=(const WithoutValues&) = delete;
-
- private:
-  static void give(const at::Tensor& tensor, c10::Storage storage, c10::DeviceType device) {
-    tensor.unsafeGetTensorImpl()->set_storage_keep_dtype(std::move(storage));
-    tensor.unsafeGetTensorImpl()->_change_backend_component_keys(device);
-  }
-  std::vector<std::pair<at::Tensor, c10::Storage>> kept_;  // the model's tensor, its values
-};
 
 /// Holds the calls of one forward, and which value of the graph each tensor is.
 struct Forward {
@@ -463,8 +431,8 @@ Graph trace_graph(Model& model, const std::vector<GraphInput>& inputs) {
     for (const auto& [name, tensor] : *tensors) stored.push_back({name, tensor.detach()});
   Graph graph;
   {
-    WithoutValues values;
-    values.take(model.state());
+    LentStorage values;
+    values.take_values(model.state());
     std::vector<Forward> forwards;
     try {
       for (const AnySizes& sizes : sizes_to_try(inputs))
