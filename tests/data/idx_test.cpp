@@ -200,6 +200,20 @@ TEST(IdxDataset, PairsImagesWithLabels) {
   EXPECT_TRUE(at::equal(data->get({indices}).input()[0][0], images[3]));
 }
 
+TEST(IdxDataset, WarnsOfLabelsThatDoNotCountFrom0) {
+  const TempDir folder;
+  write_idx(folder / "images", at::zeros({3, 4, 5}, at::kByte));
+  const auto logged = [&](const char* name, int64_t first) {
+    write_idx(folder / name, at::arange(first, first + 3, at::kByte));
+    ::testing::internal::CaptureStderr();
+    (void)idx_dataset(folder / "images", folder / name);
+    return ::testing::internal::GetCapturedStderr();
+  };
+  EXPECT_EQ(logged("from 0", 0), "");
+  EXPECT_THAT(logged("from 1", 1),
+              HasSubstr("from 1 has no sample of class 0, and its lowest label is 1"));
+}
+
 TEST(IdxDataset, FilesThatDoNotBelongTogetherAreRefused) {
   const TempDir folder;
   write_idx(folder / "i", at::zeros({6, 4, 5}, at::kByte));

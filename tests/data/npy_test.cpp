@@ -137,6 +137,37 @@ TEST(Npy, NamesTheSampleOfABadNumberOrLabel) {
               HasSubstr("y.npy: sample 2 (from 0): has a number that float32 does not hold"));
 }
 
+TEST(Npy, WarnsOfLabelsThatDoNotCountFrom0) {
+  const TempDir folder;
+  write_npy(folder / "x.npy", at::arange(40).to(at::kFloat).view({20, 2}));
+  int64_t files = 0;  // a warning comes once
+  const auto warning = [&](const at::Tensor& y) {
+    const std::filesystem::path path = folder / (std::to_string(++files) + ".npy");
+    write_npy(path, y);
+    ::testing::internal::CaptureStderr();
+    (void)datasets::make(
+        {.name = "npy", .labels = path.string(), .file = (folder / "x.npy").string()});
+    const std::string logged = ::testing::internal::GetCapturedStderr();
+    const std::string checked = check_npy(path, /*are_inputs=*/false).warning;
+    EXPECT_THAT(logged, HasSubstr(checked));
+    EXPECT_EQ(logged.find("class 0") == std::string::npos, checked.empty());
+    return checked;
+  };
+  const at::Tensor labels = at::arange(20).remainder(4);
+  EXPECT_EQ(warning(labels), "");
+  EXPECT_EQ(warning(labels.add(1)),
+            "has no sample of class 0, and its lowest label is 1: labels count the classes from 0, "
+            "so subtract 1 from all of them if these count from 1");
+  EXPECT_THAT(warning(labels.add(1).to(at::kByte).view({20, 1})), HasSubstr("class 0"));
+  EXPECT_THAT(warning(labels.add(7)), HasSubstr("lowest label is 7"));
+  const at::Tensor ignored = labels.add(1);
+  ignored[7] = -100;
+  EXPECT_THAT(warning(ignored), HasSubstr("lowest label is 1"));
+  EXPECT_EQ(warning(labels.add(1).to(at::kFloat)), "") << "values";
+  EXPECT_EQ(warning(labels.add(1).view({20, 1}).expand({20, 3}).contiguous()), "") << "no classes";
+  EXPECT_EQ(warning(labels.add(200'000)), "") << "no classes";
+}
+
 TEST(Npy, RefusesPicturesThatAreNotSavedAsModelsTakeThem) {
   const TempDir folder;
   const auto made = [&](const at::Tensor& x) {

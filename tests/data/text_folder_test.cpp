@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "support/outcome.h"
 #include "support/temp_dir.h"
 #include "tare/base/io.h"
@@ -84,6 +86,103 @@ TEST_F(TextFolder, RefusesWhatIsNoText) {
   EXPECT_THAT(outcome_of([&] { (void)text_folder(folder_ / "bad", {.length = -1}); }),
               HasSubstr("length must be >= 0"));
   EXPECT_THROW((void)text_folder(folder_ / "bad", {.limit_bytes = 1}), IoError);
+}
+
+class TextFolderSplits : public TextFolder {
+ protected:
+  void SetUp() override {
+    for (const auto& [split, count] : {std::pair("train", 4), {"valid", 2}, {"test", 1}})
+      for (const char* label : {"neg", "pos"})
+        for (int i = 0; i < count; ++i)
+          write(std::string(split) + '/' + label + '/' + std::to_string(i) + ".txt",
+                std::string(split) + label);
+  }
+  [[nodiscard]] datasets::Named named(double train = 0.8, double test = 0) const {
+    return datasets::make(
+        {.name = "text_folder", .folder = folder_.path().string(), .train = train, .test = test});
+  }
+  [[nodiscard]] std::string problem() const {
+    return outcome_of([&] { (void)named(); });
+  }
+};
+
+TEST_F(TextFolderSplits, AreThoseOfTheFolder) {
+  EXPECT_TRUE(has_text_splits(folder_.path()));
+  const Splits splits = text_folder_splits(folder_.path());
+  EXPECT_THAT(splits.train->labels(), ElementsAre("neg", "pos"));
+  EXPECT_EQ(splits.train->size(), 8);
+  EXPECT_EQ(splits.test->size(), 2);
+  ASSERT_EQ(splits.valid->size(), 4);
+  EXPECT_EQ(splits.valid->sample_name(2), "valid/pos/0.txt");
+  EXPECT_TRUE(at::equal(splits.valid->targets(), at::tensor({0, 0, 1, 1}, at::kLong)));
+  EXPECT_EQ(text_files(folder_.path()).size(), 14U);
+  const datasets::Named all = named();
+  EXPECT_EQ(all.splits.train->size(), 8);
+  EXPECT_EQ(all.splits.valid->size(), 4);
+  EXPECT_EQ(all.splits.test->size(), 2);
+  EXPECT_THAT(all.description, HasSubstr("14 texts of"));
+  EXPECT_EQ(text_folder(folder_ / "train")->size(), 8);
+  EXPECT_THAT(outcome_of([&] { (void)text_folder(folder_.path()); }), HasSubstr("holds splits"));
+  EXPECT_THAT(outcome_of([&] { (void)text_folder_splits(folder_ / "train"); }),
+              HasSubstr("has no splits"));
+  constexpr int64_t kTooFew = 14 * 7;  // a text has 7 or 8 bytes
+  EXPECT_THROW((void)text_folder_splits(folder_.path(), {.limit_bytes = kTooFew}), IoError);
+}
+
+TEST_F(TextFolderSplits, WithoutAValidationSplitItIsCutFromTraining) {
+  io::remove_all(folder_ / "valid");
+  EXPECT_EQ(text_folder_splits(folder_.path()).valid, nullptr);
+  const Splits splits = named(0.75).splits;
+  EXPECT_EQ(splits.train->size(), 6);
+  EXPECT_EQ(splits.valid->size(), 2);
+  EXPECT_EQ(splits.test->size(), 2);
+  EXPECT_THAT(outcome_of([&] { (void)named(0.7, 0.1); }),
+              HasSubstr("has no part in a folder that has the subfolder test"));
+}
+
+TEST_F(TextFolderSplits, ClassesThatDifferAreNamed) {
+  write("test/odd/1.txt", "?");
+  EXPECT_THAT(problem(), HasSubstr("has the class 'odd' in test, but not in train"));
+  io::remove_all(folder_ / "test");
+  io::remove_all(folder_ / "valid/pos");
+  EXPECT_THAT(problem(), HasSubstr("has the class 'pos' in train, but not in valid"));
+  io::remove_all(folder_ / "valid/neg");
+  write("valid/1.txt", "?");
+  EXPECT_THAT(problem(), HasSubstr("has classes in train, and texts without classes in valid"));
+}
+
+TEST_F(TextFolderSplits, TextsDirectlyInThemHaveNoClasses) {
+  for (const char* split : {"train", "valid", "test"}) io::remove_all(folder_ / split);
+  write("train/1.txt", "one");
+  write("train/2.txt", "two");
+  write("valid/3.txt", "three");
+  const Splits splits = named().splits;
+  EXPECT_EQ(splits.train->size(), 2);
+  EXPECT_EQ(splits.valid->size(), 1);
+  EXPECT_TRUE(splits.train->labels().empty());
+}
+
+TEST_F(TextFolderSplits, AreCheckedFileByFile) {
+  EXPECT_EQ(check_text_folder({.folder = folder_.path()}).problems.count, 0);
+  write("test/pos/empty.txt", "");
+  const TextCheck check = check_text_folder({.folder = folder_.path()});
+  ASSERT_EQ(check.problems.count, 1);
+  EXPECT_THAT(check.problems.list[0].path, HasSubstr("test/pos/empty.txt"));
+}
+
+TEST_F(TextFolderSplits, AreTextsAndNoPictures) {
+  EXPECT_TRUE(is_text_folder(folder_.path()));
+  EXPECT_TRUE(is_text_folder(folder_ / "train"));
+  EXPECT_TRUE(is_text_folder(folder_ / "train/neg"));
+  io::remove_all(folder_ / "valid");
+  io::remove_all(folder_ / "test");
+  EXPECT_TRUE(is_text_folder(folder_.path())) << "the texts of train lie below its only folder";
+  write("train/pos/1.png", "a picture");
+  EXPECT_FALSE(is_text_folder(folder_.path()));
+  io::remove_all(folder_ / "train");
+  write("cat/1.bmp", "another picture");
+  write("notes.txt", "beside the class");
+  EXPECT_FALSE(is_text_folder(folder_.path()));
 }
 
 }  // namespace

@@ -280,5 +280,19 @@ TEST(TokenText, IsADataSetByName) {
   refused([](DataOptions& o) { o.train = 0; }, "train");
 }
 
+TEST(TokenText, AnEmptyFileIsNamed) {
+  const testing::TempDir folder;
+  io::write_atomically(folder / "empty.txt", "");
+  DataOptions options{.name = "text", .file = (folder / "empty.txt").string()};
+  for (const char* tokenizer : {"characters", "bytes", "bpe"}) {
+    options.tokenizer = tokenizer;
+    EXPECT_THAT([&] { (void)datasets::make(options); },
+                ThrowsMessage<FormatError>(HasSubstr("empty.txt: text: is empty: give a file")));
+  }
+  io::write_atomically(folder / "empty.txt", "a");
+  EXPECT_THAT([&] { (void)datasets::make(options); },
+              ThrowsMessage<ConfigError>(HasSubstr("leaves no training split of 1 token")));
+}
+
 }  // namespace
 }  // namespace tare

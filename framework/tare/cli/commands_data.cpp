@@ -3,13 +3,11 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <filesystem>
 #include <iostream>
 #include <map>
 
 #include "tare/base/error.h"
-#include "tare/base/log.h"
 #include "tare/base/parts.h"
 #include "tare/base/table.h"
 #include "tare/cli/command.h"
@@ -19,8 +17,8 @@
 #include "tare/config/override.h"
 #include "tare/data/cifar.h"
 #include "tare/data/datasets.h"
+#include "tare/data/file_data_set.h"
 #include "tare/data/generated_texts.h"
-#include "tare/data/image_list.h"
 #include "tare/data/npy_check.h"
 #include "tare/data/picture_check.h"
 #include "tare/data/table_check.h"
@@ -77,15 +75,6 @@ std::string list_of_kinds(const std::vector<EntryKind>& kinds, size_t width) {
   return text_list(rows, 0, width) + "\n`tare ls models` lists the models with their options.\n";
 }
 
-int64_t count_of(const std::string& text) {
-  int64_t count = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
-  if (error != std::errc() || end != text.data() + text.size()) {
-    throw ConfigError("tare data", "--count must be a whole number, got '" + printable(text) + "'");
-  }
-  return count;
-}
-
 /// Throws ConfigError for an unknown action, and an option that the action does not take.
 void check_options(const std::string& verb, const Arguments& arguments) {
   const std::map<std::string, std::vector<std::string>> taken{
@@ -116,13 +105,6 @@ std::string extension_of(const std::string& file) {
   return lower_case(std::filesystem::path(file).extension().string());
 }
 
-/// Returns the name of the data set that reads a file, by its extension.
-std::string data_set_of(const std::string& file) {
-  const std::string extension = extension_of(file);
-  if (extension == ".npy") return "npy";
-  return extension == ".jsonl" || extension == ".ndjson" || extension == ".json" ? "jsonl" : "csv";
-}
-
 /// Returns options of the data set of a file from `key=value`, as they stand below `data` in a
 /// recipe. `data.key=value` is taken too, as a run takes it.
 DataOptions file_options(const std::string& file, const std::vector<std::string>& settings,
@@ -132,11 +114,11 @@ DataOptions file_options(const std::string& file, const std::vector<std::string>
     if (setting.starts_with("data.")) setting.erase(0, 5);
     config::apply_override(root, setting);
   }
-  const bool named = root.find("name") != nullptr;
+  std::vector<std::string> given;
+  for (const auto& entry : root.entries) given.push_back(entry.key);
+  if (arguments.has("target")) given.emplace_back("target");
   auto options = config::read<DataOptions>(root);
-  if (!named) options.name = data_set_of(file);
-  if (!named && options.name == "csv" && !options.targets.empty() && is_picture_list(file))
-    options.name = "image_list";
+  if (!root.find("name")) options.name = data_set_of(file, given);
   if (!options.file.empty())
     throw ConfigError("tare data", "file", "is the one that the command names", "omit it",
                       options.file);
@@ -216,34 +198,16 @@ int check_data_set(const DataOptions& options, bool as_json) {
   return kSuccess;
 }
 
-/// Whether a file is a table with two columns or more, of which two thirds of the lines can be
-/// read.
-bool reads_as_table(const std::string& file) {
-  try {
-    const TableCheck check = check_table(file, "");
-    return check.columns.size() > 1 && 2 * check.problems.count <= check.rows;
-  } catch (const FormatError& error) {
-    log::debug(error.what());
-    return false;
-  }
-}
-
-/// Checks a list of pictures or, with options or without a column `path`, another file. A .txt file
-/// that is no table is a text for a language model.
+/// Checks a file as its data set, with options.
 int check_file(const std::string& file, const std::vector<std::string>& settings,
                const Arguments& arguments) {
   const bool as_json = arguments.has("json");
-  const bool plain = settings.empty() && !arguments.has("target");
-  if (plain && data_set_of(file) == "csv" && is_picture_list(file))
-    return say(check_listed_pictures(file), file, as_json);
-  if (plain && extension_of(file) == ".txt" && !reads_as_table(file)) {
-    if (!as_json)
-      std::cout << printable(file) << " is no table, and is checked as the data set text, as in "
-                << "`data: {name: text, file: " << printable(file)
-                << "}`; a table needs its options, such as target=COLUMN\n";
-    return check_data_set({.name = "text", .file = file}, as_json);
-  }
-  return check_data_set(file_options(file, settings, arguments), as_json);
+  const DataOptions options = file_options(file, settings, arguments);
+  if (settings.empty() && options.name == "text" && !as_json)
+    std::cout << printable(file) << " is no table, and is checked as the data set text, as in "
+              << "`data: {name: text, file: " << printable(file)
+              << "}`; a table needs its options, such as target=COLUMN\n";
+  return check_data_set(options, as_json);
 }
 
 /// Checks the data of a recipe and those that its phases have of their own, each once.
@@ -273,11 +237,11 @@ std::vector<std::filesystem::path> make_data(const std::string& name, const Argu
                                            " is for generated_digits, and generated_texts are "
                                            "texts: omit it");
     GeneratedTexts texts;
-    if (arguments.has("count")) texts.count = count_of(arguments.get("count"));
+    if (arguments.has("count")) texts.count = arguments.number("count", 0, 0);
     return make_text_files(folder, texts);
   }
   GeneratedDigits digits;
-  if (arguments.has("count")) digits.count = count_of(arguments.get("count"));
+  if (arguments.has("count")) digits.count = arguments.number("count", 0, 0);
   if (arguments.has("style")) digits.style = arguments.get("style");
   const auto make = arguments.has("png") ? datasets::make_png_files : datasets::make_files;
   return make(name, folder, digits);

@@ -12,6 +12,7 @@
 #include "tare/base/bytes.h"
 #include "tare/base/error.h"
 #include "tare/base/io.h"
+#include "tare/base/log.h"
 #include "tare/data/byte_source.h"
 #include "tare/data/datasets.h"
 #include "tare/data/number_names.h"
@@ -143,6 +144,8 @@ DatasetPtr idx_dataset(const std::filesystem::path& images, const std::filesyste
                       "one label for each of the " + std::to_string(pixels.size(0)) +
                           " images is needed, got shape " + c10::str(classes.sizes()));
   const at::Tensor target = classes.to(at::kLong);
+  if (const std::string warning = lacks_class_0(lowest_class(target)); !warning.empty())
+    log::warning_once(printable(labels.string()) + ' ' + warning);
   return tensor_dataset(pixels.unsqueeze(1), target, number_names(highest_class(target)));
 }
 

@@ -22,20 +22,6 @@ const char* kind_of_picture(int64_t channels) { return channels == 1 ? "grey" : 
 
 }  // namespace
 
-std::vector<std::string> image_splits(const std::filesystem::path& folder) {
-  std::vector<std::string> found;
-  const auto take = [&](const char* name) {
-    std::error_code ignored;  // what cannot be looked at is no folder
-    const bool is_there = std::filesystem::is_directory(folder / name, ignored);
-    if (is_there) found.emplace_back(name);
-    return is_there;
-  };
-  if (!take("train")) return {};
-  if (!take("valid")) take("val");
-  take("test");
-  return found.size() > 1 ? found : std::vector<std::string>();
-}
-
 int64_t decode_sample(const ImageFiles& files, int64_t sample, uint8_t* out) {
   const std::filesystem::path& path = files.files[static_cast<size_t>(sample)];
   const int64_t height = files.shape[1], width = files.shape[2];

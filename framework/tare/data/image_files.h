@@ -15,10 +15,6 @@
 
 namespace tare {
 
-/// Returns the subfolders of a folder that are splits, in the order train, valid (or val), test;
-/// empty: it has none, because train or both others are missing.
-[[nodiscard]] std::vector<std::string> image_splits(const std::filesystem::path& folder);
-
 /// Describes files, and how each becomes a sample.
 struct ImageFiles {
   std::filesystem::path folder{};              ///< for messages

@@ -257,7 +257,7 @@ constexpr size_t kMostNames = 8;  // in a description
 Found list(const DataOptions& o, bool) {
   if (o.file.empty())
     throw ConfigError("data.make", "file", "is needed by the data set image_list",
-                      "a CSV file with the columns path and label", "");
+                      "a CSV, TSV or JSON lines file with the columns path and label", "");
   const std::filesystem::path folder = std::filesystem::path(o.file).parent_path();
   std::vector<ImagePart> parts = parts_of(o.file, o.targets);
   std::vector<std::filesystem::path> files;
@@ -289,7 +289,7 @@ Found list(const DataOptions& o, bool) {
 
 void add_image_list(Registry& all) {
   all.add("image_list",
-          "reads PNG, JPEG and WebP images that a CSV file lists with their labels or numbers", [] {
+          "reads PNG, JPEG and WebP images that a table lists with their labels or numbers", [] {
             return Kind{{"file", "targets", "channels", "cache"}, list};
           });
 }

@@ -11,6 +11,7 @@
 #include "tare/data/datasets.h"
 #include "tare/data/float_spread.h"
 #include "tare/data/npy.h"
+#include "tare/data/npy_labels.h"
 #include "tare/data/npy_pictures.h"
 #include "tare/data/number_names.h"
 
@@ -73,19 +74,14 @@ void check_spread(const at::Tensor& array, const std::string& path) {
 
 /// Returns class labels as int64 [samples], and other values as float32 [samples, ...].
 at::Tensor targets_of(const at::Tensor& array, const std::string& path) {
-  const bool values = array.is_floating_point();
-  if (array.dim() == 2 && array.size(1) == 1 && !values) return array.view({-1}).to(at::kLong);
-  if (array.dim() == 1) return values ? array.to(at::kFloat).view({-1, 1}) : array.to(at::kLong);
   if (array.dim() == 0) refuse("labels", "has no samples", "an array [samples]", path);
-  return array.to(values ? at::kFloat : at::kLong);
+  if (!array.is_floating_point()) return whole_targets(array);
+  return array.dim() == 1 ? array.to(at::kFloat).view({-1, 1}) : array.to(at::kFloat);
 }
 
 /// Returns the numbers of the classes of class labels [samples]; none for other targets.
 std::vector<std::string> names_of(const at::Tensor& target) {
-  constexpr int64_t kMost = 100'000;  // a higher label is hardly a class
-  if (target.is_floating_point() || target.dim() != 1) return {};
-  const int64_t highest = highest_class(target);
-  return highest < kMost ? number_names(highest) : std::vector<std::string>();
+  return are_classes(target) ? number_names(highest_class(target)) : std::vector<std::string>();
 }
 
 Found arrays(const DataOptions& o, bool) {
@@ -124,6 +120,8 @@ Found arrays(const DataOptions& o, bool) {
     check_spread(array, o.labels);
   } else {
     check_labels(target, o.labels);
+    if (const std::string warning = label_warning(target); !warning.empty())
+      log::warning_once(printable(o.labels) + ' ' + warning);
   }
   return {.description = format_count(input.size(0)) + " samples " +
                          c10::str(input.sizes().slice(1)) + " of " + printable(o.file),

@@ -9,6 +9,7 @@
 #include "tare/base/bytes.h"
 #include "tare/config/scalar.h"
 #include "tare/data/npy.h"
+#include "tare/data/npy_labels.h"
 #include "tare/data/npy_pictures.h"
 
 namespace tare {
@@ -71,6 +72,8 @@ NpyCheck check_npy(const std::filesystem::path& file, bool are_inputs) {
   if (are_inputs) {
     check.problem = picture_problem(array);
     check.warning = picture_warning(array);
+  } else if (!array.is_floating_point()) {
+    check.warning = label_warning(whole_targets(array));
   }
   if (check.not_finite > 0) check.problem = problem_of(check, first, array.numel());
   return check;

@@ -11,6 +11,7 @@
 #include "tare/base/io.h"
 #include "tare/base/parts.h"
 #include "tare/data/cifar.h"
+#include "tare/data/class_splits.h"
 #include "tare/data/exif.h"
 #include "tare/data/image_files.h"
 #include "tare/data/picture_kind.h"
@@ -41,7 +42,7 @@ class Checker {
   explicit Checker(fs::path folder) : folder_(std::move(folder)) {}
 
   PictureCheck run() {
-    const std::vector<std::string> splits = image_splits(folder_);
+    const std::vector<std::string> splits = folder_splits(folder_);
     if (splits.empty()) check_split("", folder_);
     for (const std::string& split : splits) check_split(split, folder_ / split);
     for (const std::string& split : splits) compare_classes(splits.front(), split);

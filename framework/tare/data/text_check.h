@@ -24,8 +24,8 @@ struct TextCheck {
   int64_t texts = 0;                 ///< without a problem, of all files
 };
 
-/// Reads all files of the data set text_folder. Problems are those that are empty or cannot be read;
-/// it counts no classes. Throws IoError and ConfigError for a folder without texts.
+/// Reads all files of the data set text_folder, also those of its splits. Problems are those that
+/// are empty or cannot be read; it counts no classes. Throws as text_files().
 [[nodiscard]] TextCheck check_text_folder(const DataOptions& options);
 
 /// Reads all files of the data set text_list with these options. Throws as text_list() does, but

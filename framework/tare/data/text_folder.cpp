@@ -12,7 +12,7 @@
 #include "tare/base/bytes.h"
 #include "tare/base/error.h"
 #include "tare/base/io.h"
-#include "tare/data/class_folders.h"
+#include "tare/data/class_splits.h"
 #include "tare/data/datasets.h"
 #include "tare/data/picture_kind.h"
 #include "tare/data/text_bytes.h"
@@ -27,27 +27,17 @@ constexpr std::array<std::string_view, 1> kExtensions{".txt"};
 constexpr FileKind kText{
     .where = "data.text_folder", .extensions = kExtensions, .name = "text", .samples = "texts"};
 
-}  // namespace
-
-bool is_text_folder(const fs::path& folder) {
-  auto folders = list_subfolders(folder, kText);
-  if (folders.empty()) folders.push_back(folder);
-  return std::ranges::any_of(folders,
-                             [](const fs::path& f) { return !list_files(f, kText).empty(); }) &&
-         !holds_files(folder, kPictures);
-}
-
-std::vector<fs::path> text_files(const fs::path& folder) {
-  return list_class_folders(folder, kText, false).files;
-}
-
-DatasetPtr text_folder(const fs::path& folder, const TextFolderOptions& options) {
+void check(const TextFolderOptions& options) {
   if (options.length < 0)
     throw ConfigError("data.text_folder",
                       "length must be >= 0, got " + std::to_string(options.length));
-  const ClassFolders listing = list_class_folders(folder, kText, true);
+}
+
+/// Reads listed texts, of at most `left` bytes, and takes theirs from `left`. Samples are named by
+/// their paths below `folder`.
+DatasetPtr read_texts(const fs::path& folder, const ClassFolders& listing,
+                      const TextFolderOptions& options, int64_t& left) {
   std::vector<Batch> samples;
-  int64_t left = options.limit_bytes;
   for (size_t i = 0; i < listing.files.size(); ++i) {
     const fs::path& file = listing.files[i];
     const std::string text = io::read_text(file, left);
@@ -61,6 +51,42 @@ DatasetPtr text_folder(const fs::path& folder, const TextFolderOptions& options)
   }
   return sample_dataset(std::move(samples), options.collate, listing.labels, listing.names(folder),
                         options.length);
+}
+
+}  // namespace
+
+bool is_text_folder(const fs::path& folder) {
+  if (holds_files(folder, kPictures)) return false;
+  const std::vector<fs::path> subfolders = list_subfolders(folder, kText);
+  if (subfolders.empty()) return !list_files(folder, kText).empty();
+  return std::ranges::any_of(subfolders, [](const fs::path& f) { return holds_files(f, kText); });
+}
+
+bool has_text_splits(const fs::path& folder) { return !folder_splits(folder).empty(); }
+
+std::vector<fs::path> text_files(const fs::path& folder) { return list_class_files(folder, kText); }
+
+DatasetPtr text_folder(const fs::path& folder, const TextFolderOptions& options) {
+  check(options);
+  if (has_text_splits(folder))
+    throw ConfigError("data.text_folder", "folder", "holds splits, in subfolders such as train",
+                      "text_folder_splits(), or the folder of one split", folder.string());
+  int64_t left = options.limit_bytes;
+  return read_texts(folder, list_class_folders(folder, kText, true), options, left);
+}
+
+Splits text_folder_splits(const fs::path& folder, const TextFolderOptions& options) {
+  check(options);
+  if (!has_text_splits(folder))
+    throw ConfigError("data.text_folder", "folder", "has no splits",
+                      "the subfolder train, and valid or test beside it", folder.string());
+  int64_t left = options.limit_bytes;
+  Splits splits;
+  for (const ClassSplit& split : list_class_splits(folder, kText, true))
+    (split.name == "train"  ? splits.train
+     : split.name == "test" ? splits.test
+                            : splits.valid) = read_texts(folder, split.listing, options, left);
+  return splits;
 }
 
 TextCheck check_text_folder(const DataOptions& o) {
@@ -88,12 +114,13 @@ Found texts(const DataOptions& o, bool) {
   if (o.folder.empty())
     throw ConfigError("data.make", "folder", "is needed by the data set text_folder",
                       "a folder of .txt files, one subfolder a class", "");
-  const DatasetPtr data =
-      text_folder(o.folder, {.length = o.length, .collate = collate_of_texts(o)});
-  Found found{.description = format_count(data->size()) + " texts of " + printable(o.folder),
-              .data = data};
+  const TextFolderOptions options{.length = o.length, .collate = collate_of_texts(o)};
+  Found found = has_text_splits(o.folder) ? found_splits(text_folder_splits(o.folder, options), o)
+                                          : Found{.data = text_folder(o.folder, options)};
   for (const auto& file : text_files(o.folder))
     found.files.push_back(file.lexically_relative(o.folder));
+  found.description =
+      format_count(static_cast<int64_t>(found.files.size())) + " texts of " + printable(o.folder);
   return found;
 }
 

@@ -181,7 +181,10 @@ Splits split_text(const TokenText& text, int64_t context, const SplitSizes& size
                 valid = tokens_of("valid", sizes.valid, all, context),
                 test = tokens_of("test", sizes.test, all, context);
   if (train == 0)
-    throw ConfigError("data.text", "train", "leaves no training split", "a part above 0", "0");
+    throw ConfigError(
+        "data.text", "train",
+        "leaves no training split of " + format_count(all) + (all == 1 ? " token" : " tokens"),
+        sizes.train > 0 ? "a longer text" : "a part above 0", config::number_text(sizes.train));
   if (train + valid + test > all)
     throw ConfigError("data.text", test > 0 ? "test" : "valid",
                       "leaves too few: the splits need " + format_count(train + valid + test) +
@@ -221,6 +224,8 @@ Found windows(const DataOptions& o, bool) {
     refuse("folds", "are parts of single samples, and a text is cut into its splits", "omit it",
            std::to_string(o.folds));
   const std::string text = io::read_text(o.file, kLimitBytes);
+  if (text.empty())
+    throw FormatError("data.text", o.file, "text", "is empty: give a file that has some text");
   const int64_t vocabulary = o.vocabulary > 0 ? o.vocabulary : kVocabulary;
   const TokenText tokens = tokenizer == "bytes" ? byte_tokens(text)
                            : tokenizer == "bpe" ? bpe_tokens(text, vocabulary, o.file)
