@@ -117,10 +117,18 @@ void check(const TorchscriptOptions& options) {
   if (!std::filesystem::exists(options.file, error))
     throw ConfigError(kMake, "options.file", "is not there", kAllowed, options.file);
   if (!options.trust)
-    throw ConfigError(kMake, "options.trust",
-                      "must be true, because " + printable(options.file) +
-                          " is a program that runs here",
-                      "true, if you know where the file comes from", "false");
+    throw ConfigError(
+        kMake, "options.trust",
+        "must be true, because " + printable(options.file) + " is a program that runs here",
+        "true, if you know where the file comes from", "false");
+  if (options.content.empty()) return;
+  const std::string content = program_content(options.file);
+  if (content != options.content)
+    throw ConfigError(kMake, "options.file",
+                      "is another program than the one that the model was trained with, whose hash "
+                      "is " +
+                          printable(options.content),
+                      "that file", options.file + " with the hash " + content);
 }
 
 }  // namespace
@@ -129,10 +137,10 @@ Model torchscript(const std::string& file) { return Model(Torchscript(file)); }
 
 void add_torchscript(Registry& all) {
   all.add<TorchscriptOptions>(
-      "torchscript", "computes what the program of a TorchScript file does", [](const TorchscriptOptions& own) {
-        Family family{.sample_shape = {}, .make = [file = own.file](const ModelOptions&) {
-                        return torchscript(file);
-                      }};
+      "torchscript", "computes what the program of a TorchScript file does",
+      [](const TorchscriptOptions& own) {
+        Family family{.sample_shape = {},
+                      .make = [file = own.file](const ModelOptions&) { return torchscript(file); }};
         family.check = [own] { check(own); };
         family.program = own.file;
         return family;

@@ -12,10 +12,13 @@ struct TorchscriptOptions {
   std::string file{};  ///< what torch.jit.save, or Module::save in C++, has written
   /// Says that the file's author may run a program here: that is what the file holds.
   bool trust = false;
+  /// The XXH3 of the file, as checkpoints and bundles note it; another file is refused. Empty: any.
+  std::string content{};
 };
 void visit_fields(auto& visit, TorchscriptOptions& o) {
   visit("file", o.file);
   visit("trust", o.trust);
+  visit("content", o.content, config::text_or_null());
 }
 
 /// Loads the program of a TorchScript file as a model on the CPU. Its parameters and buffers are

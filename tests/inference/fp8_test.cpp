@@ -17,7 +17,7 @@
 #include "tare/inference/inspect.h"
 #include "tare/inference/predictor.h"
 #include "tare/memory/backend.h"
-#include "tare/model/fp8.h"
+#include "tare/model/coded_weight.h"
 #include "tare/model/stored.h"
 
 namespace tare {
@@ -85,7 +85,8 @@ void write(const std::filesystem::path& path, const Model& model, const std::str
                 .input = input,
                 .transforms = {},
                 .activation = "softmax",
-                .loss = "cross_entropy"},
+                .loss = "cross_entropy",
+                .weights = weights},
                state_for(model, weights));
 }
 
@@ -105,6 +106,27 @@ TEST_P(Fp8BundleOf, TakesAQuarterOfTheBytesInTheFileAndMapped) {
   EXPECT_EQ(predictor.ledger().bytes().total(), 0);
   (void)predictor.predict(GetParam().input());
   EXPECT_EQ(memory::backend(c10::kCPU).usage().allocated_bytes, before) << "and freed again";
+}
+
+TEST_P(Fp8BundleOf, OtherStoragesPredictWhatTheirRoundedModelsDo) {
+  const TempDir dir;
+  const Model model = GetParam().make();
+  write(dir / "full.tare", model, "as_is");
+  const at::Tensor input = GetParam().input(), exact = Predictor(dir / "full.tare").predict(input);
+  for (const auto& [weights, share] : {std::pair("int8", 28), {"bf16", 53}, {"fp16", 53}}) {
+    const auto path = dir / (std::string(weights) + ".tare");
+    write(path, model, weights);
+    EXPECT_LT(100 * data_bytes(path), share * bytes_of(model)) << weights;
+    const Bundle bundle = open_bundle(path);
+    EXPECT_EQ(bundle.manifest().weights, weights);
+    Predictor predictor(path);
+    const at::Tensor rounded = predictor.predict(input);
+    EXPECT_LT(exact.sub(rounded).abs().max().item<double>(), kTolerance) << weights;
+    EXPECT_FALSE(at::equal(exact, rounded)) << weights;
+    write(dir / "again.tare", make_model(bundle), "as_is");
+    EXPECT_TRUE(at::equal(Predictor(dir / "again.tare").predict(input), rounded)) << weights;
+    EXPECT_THAT(inspect(path).text, HasSubstr(weights));
+  }
 }
 
 TEST_P(Fp8BundleOf, PredictsWhatTheDequantisedModelDoes) {

@@ -190,6 +190,39 @@ TEST(Export, RefusesLabelsThatAreNotAsManyAsTheOutputs) {
   own.export_to(folder / "own.tare", {.labels = {"a", "b", "c"}});
 }
 
+TEST(Export, MeasuresRoundedWeightsOverTheValidationSplit) {
+  const TempDir folder;
+  Learner learner(shade_model(8), both(transformed(shades(8, {}), {})), quiet(folder));
+  learner.fit(1);
+  const double trained = learner.validate().loss;
+  const auto loss_in = [](const std::vector<BundleMetric>& figures) {
+    const auto found = std::ranges::find(figures, "valid_loss", &BundleMetric::name);
+    return found == figures.end() ? -1 : found->value;
+  };
+  for (const char* weights : {"bf16", "fp16", "fp8", "int8"}) {
+    learner.export_to(folder / "small.tare", {.weights = weights});
+    const BundleManifest manifest = open_bundle(folder / "small.tare").manifest();
+    EXPECT_EQ(manifest.weights, weights);
+    EXPECT_EQ(loss_in(manifest.trained_metrics), trained) << weights;
+    const auto again = load_learner(folder / "small.tare", {.test = learner.data().valid});
+    EXPECT_EQ(loss_in(manifest.metrics), again->validate(Split::test).loss) << weights;
+    EXPECT_EQ(learner.validate().loss, trained) << "the model is as it was";
+  }
+  std::filesystem::remove(folder / "small.tare");
+  EXPECT_THAT(outcome_of([&] {
+                learner.export_to(folder / "small.tare", {.weights = "fp8", .tolerance = 0});
+              }),
+              HasSubstr("is exceeded: the weights as fp8 have the valid_loss"));
+  EXPECT_FALSE(std::filesystem::exists(folder / "small.tare"));
+  learner.export_to(folder / "small.tare", {.weights = "fp8", .tolerance = 0.5});
+  EXPECT_THAT(outcome_of([&] { learner.export_to(folder / "a.tare", {.tolerance = 0.5}); }),
+              HasSubstr("is for bundles of rounded weights"));
+  EXPECT_THAT(outcome_of([&] {
+                learner.export_to(folder / "a.tare", {.weights = "int8", .tolerance = -1});
+              }),
+              HasSubstr("is no share"));
+}
+
 TEST(Export, FoldsBatchNormsOnlyInFilesWithAGraph) {
   const TempDir folder;
   Learner learner(shade_model(8), both(transformed(shades(8, {}), {})), quiet(folder));

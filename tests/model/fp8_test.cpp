@@ -1,5 +1,5 @@
 // Weights as E4M3: rounding, scales, what is refused.
-#include "tare/model/fp8.h"
+#include "tare/model/coded_weight.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ at::Tensor values(const at::Tensor& weight, c10::ScalarType type = c10::kFloat) 
 TEST(Fp8, RoundsAsLibTorchDoesToTheNearestWithTiesToEven) {
   const auto weight =
       torch::tensor({{448.0F, 17.0F, 19.0F, 18.0F, -0.1F, 0x1p-9F, 0x1p-10F, 0.0F}});
-  const Fp8Weight held = quantise(weight, "w");
+  const CodedWeight held = quantise(weight, "w");
   EXPECT_EQ(held.scale.item<float>(), 1);
   EXPECT_TRUE(torch::equal(held.values.view(torch::kByte),
                            weight.to(torch::kFloat8_e4m3fn).view(torch::kByte)));
@@ -35,7 +35,7 @@ TEST(Fp8, RoundsAsLibTorchDoesToTheNearestWithTiesToEven) {
 
 TEST(Fp8, ScalesEachRowByTheSmallestPowerOfTwoThatTakesItIn) {
   const auto weight = torch::tensor({{464.0F, 1.0F}, {464.5F, 1.0F}, {0.875F, 0.0F}, {0.0F, 0.0F}});
-  const Fp8Weight held = quantise(weight, "w");
+  const CodedWeight held = quantise(weight, "w");
   EXPECT_TRUE(torch::equal(held.scale, torch::tensor({1.0F, 2.0F, 0x1p-9F, 1.0F})));
   EXPECT_EQ(held.scale.sizes(), (std::vector<int64_t>{4}));
   EXPECT_FALSE(held.values.to(torch::kFloat).isnan().any().item<bool>()) << "nothing saturates";
@@ -45,8 +45,8 @@ TEST(Fp8, RoundedAgainHasTheScalesAndValuesThatItHad) {
   torch::manual_seed(5);
   const auto weight = torch::cat(
       {torch::randn({2000, 3}), torch::tensor({{224.5F, 1.0F, 0.0F}, {232.5F, 1.0F, 0.0F}})});
-  const Fp8Weight once = quantise(weight, "w");
-  const Fp8Weight twice = quantise(dequantise(once, torch::kFloat), "w");
+  const CodedWeight once = quantise(weight, "w");
+  const CodedWeight twice = quantise(dequantise(once, torch::kFloat), "w");
   EXPECT_TRUE(torch::equal(once.scale, twice.scale));
   EXPECT_TRUE(torch::equal(once.values.view(torch::kByte), twice.values.view(torch::kByte)));
 }
@@ -55,7 +55,7 @@ TEST(Fp8, IsOffByASixteenthAtMostWhereValuesAreNormal) {
   torch::manual_seed(3);
   const auto weight =
       torch::randn({64, 9, 3, 3}) * torch::logspace(-30, 30, 64).view({64, 1, 1, 1});
-  const Fp8Weight held = quantise(weight, "w");
+  const CodedWeight held = quantise(weight, "w");
   const auto scale = held.scale.view({64, 1, 1, 1});
   const auto error = (dequantise(held, torch::kFloat) - weight).abs();
   const auto bound =
@@ -87,7 +87,7 @@ TEST(Fp8, KeepsTheStridesOfRowsAndMakesOthersContiguous) {
   torch::manual_seed(5);
   const auto plain = torch::randn({4, 3, 5, 5});
   const auto last = plain.contiguous(torch::MemoryFormat::ChannelsLast);
-  const Fp8Weight held = quantise(last, "w");
+  const CodedWeight held = quantise(last, "w");
   EXPECT_EQ(held.values.strides(), last.strides());
   EXPECT_EQ(dequantise(held, torch::kFloat).strides(), last.strides());
   EXPECT_TRUE(torch::equal(dequantise(held, torch::kFloat), values(plain)));
@@ -111,18 +111,18 @@ TEST(Fp8, RefusesWhatIsNotFiniteAndNamesTheWeight) {
 
 TEST(Fp8, FitsMatricesOfTheShorterTypes) {
   for (const auto type : {torch::kFloat, torch::kBFloat16, torch::kHalf})
-    EXPECT_TRUE(fits_fp8(torch::ones({2, 2}, type)));
-  EXPECT_FALSE(fits_fp8(torch::ones({2, 2}, torch::kDouble)));
-  EXPECT_FALSE(fits_fp8(torch::ones({2, 2}, torch::kLong)));
-  EXPECT_FALSE(fits_fp8(torch::ones({2, 2}).to(torch::kFloat8_e4m3fn)));
-  EXPECT_FALSE(fits_fp8(torch::ones({4})));
-  EXPECT_FALSE(fits_fp8(torch::ones({0, 4})));
+    EXPECT_TRUE(fits_codes(torch::ones({2, 2}, type)));
+  EXPECT_FALSE(fits_codes(torch::ones({2, 2}, torch::kDouble)));
+  EXPECT_FALSE(fits_codes(torch::ones({2, 2}, torch::kLong)));
+  EXPECT_FALSE(fits_codes(torch::ones({2, 2}).to(torch::kFloat8_e4m3fn)));
+  EXPECT_FALSE(fits_codes(torch::ones({4})));
+  EXPECT_FALSE(fits_codes(torch::ones({0, 4})));
 }
 
 // ---- in files
 
 std::vector<NamedTensor> stored() {
-  const Fp8Weight held = quantise(torch::randn({3, 4}), "a");
+  const CodedWeight held = quantise(torch::randn({3, 4}), "a");
   return {{"a", held.values}, {"a_scale", held.scale}, {"b", torch::ones({3})}};
 }
 
@@ -156,7 +156,7 @@ TEST(ScalesIn, RefusesScalesThatDoNotBelong) {
   EXPECT_THAT(refusal(nan), HasSubstr("has a NaN"));
   auto vector = stored();
   vector[0].tensor = torch::ones({3}).to(torch::kFloat8_e4m3fn);
-  EXPECT_THAT(refusal(vector), HasSubstr("is float8 and no matrix"));
+  EXPECT_THAT(refusal(vector), HasSubstr("is of codes and no matrix"));
 }
 
 TEST(AsFp8, QuantisesMatricesOfParametersAndNothingElse) {
@@ -197,6 +197,52 @@ Model rounded(const Model& model) {
   Model plain = resnet();
   (void)load_stored(plain, computed_state(model), true, "test", "");
   return plain;
+}
+
+TEST(Int8, IsOffByHalfAScaleAtMost) {
+  torch::manual_seed(2);
+  torch::Tensor weight =
+      torch::randn({5, 3, 4}) * torch::tensor({1e-3F, 1.0F, 40.0F, 1e30F, 0.0F}).view({5, 1, 1});
+  const CodedWeight held = quantise_int8(weight, "w");
+  EXPECT_EQ(held.values.scalar_type(), torch::kChar);
+  for (int64_t row = 0; row < 4; ++row) {
+    const double scale = held.scale[row].item<double>();
+    EXPECT_NEAR(scale * 127 / weight[row].abs().max().item<double>(), 1, 1e-6);
+    const torch::Tensor off = dequantise(held, torch::kFloat)[row].sub(weight[row]).abs();
+    EXPECT_LE(off.max().item<double>(), 0.5001 * scale);
+  }
+  EXPECT_EQ(held.scale[4].item<float>(), 1);
+  EXPECT_EQ(held.values.abs().max().item<int64_t>(), 127) << "-128 is not used";
+  weight[0][0][0] = std::numeric_limits<float>::infinity();
+  EXPECT_THROW((void)quantise_int8(weight, "w"), ConfigError);
+}
+
+TEST(AsInt8, StandsBesideItsScaleAndOtherIntegersStay) {
+  const std::vector<NamedTensor> stored{{"w", torch::randn({3, 4})},
+                                        {"codes", torch::ones({2, 2}, torch::kChar)},
+                                        {"bias", torch::ones({3})}};
+  const auto packed = as_int8(stored, {"w", "bias"});
+  ASSERT_EQ(packed.size(), 4U);
+  EXPECT_EQ(packed[1].name, "w_scale");
+  EXPECT_EQ(coding_of(packed), "int8");
+  EXPECT_EQ(coding_of(stored), "") << "an int8 tensor without a scale is no coded weight";
+  const auto scales = scales_in(packed, "test", "a.tare");
+  EXPECT_EQ(scales.size(), 1U);
+  const auto plain = dequantised(packed, "test", "a.tare");
+  ASSERT_EQ(plain.size(), 3U);
+  EXPECT_LT(plain[0].tensor.sub(stored[0].tensor).abs().max().item<double>(), 0.02);
+  EXPECT_TRUE(torch::equal(plain[1].tensor, stored[1].tensor));
+}
+
+TEST(As16Bits, RoundsMatricesAndRefusesWhatFloat16CannotHold) {
+  const std::vector<NamedTensor> stored{{"w", torch::full({2, 2}, 1.0F / 3)},
+                                        {"bias", torch::full({2}, 1.0F / 3)}};
+  const auto halves = as_16_bits(stored, {"w", "bias"}, torch::kHalf);
+  EXPECT_EQ(halves[0].tensor.scalar_type(), torch::kHalf);
+  EXPECT_EQ(halves[1].tensor.scalar_type(), torch::kFloat);
+  const std::vector<NamedTensor> large{{"w", torch::full({2, 2}, 1e5F)}};
+  EXPECT_THROW((void)as_16_bits(large, {"w"}, torch::kHalf), ConfigError);
+  EXPECT_EQ(as_16_bits(large, {"w"}, torch::kBFloat16)[0].tensor.scalar_type(), torch::kBFloat16);
 }
 
 TEST(HoldFrozen, HoldsTheFrozenMatricesOfBlocksAndComputesWithTheRoundedOnes) {

@@ -9,7 +9,7 @@
 #include "support/temp_dir.h"
 #include "tare/base/error.h"
 #include "tare/checkpoint/safetensors.h"
-#include "tare/model/fp8.h"
+#include "tare/model/coded_weight.h"
 #include "tare/model/stored.h"
 
 namespace tare {

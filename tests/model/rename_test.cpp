@@ -12,7 +12,7 @@
 #include "support/temp_dir.h"
 #include "tare/checkpoint/safetensors.h"
 #include "tare/config/field.h"
-#include "tare/model/fp8.h"
+#include "tare/model/coded_weight.h"
 #include "tare/model/registry.h"
 #include "tare/model/stored.h"
 

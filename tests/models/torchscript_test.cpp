@@ -55,8 +55,8 @@ TEST_F(TorchscriptModel, HasTheNamesAndTheGroupsOfTheProgram) {
   const Model model = models::make("torchscript", program_options(file_));
   std::vector<std::string> names;
   for (const auto& [name, tensor] : model.state()) names.push_back(name);
-  EXPECT_THAT(names, ElementsAre("fc.weight", "fc.bias", "head.weight", "head.bias", "mean",
-                                 "deviation"));
+  EXPECT_THAT(names,
+              ElementsAre("fc.weight", "fc.bias", "head.weight", "head.bias", "mean", "deviation"));
   ASSERT_EQ(model.layer_groups().size(), 2U);
   EXPECT_EQ(model.layer_groups()[0].name, "fc");
   EXPECT_EQ(model.layer_groups()[1].name, "head");
@@ -124,8 +124,8 @@ TEST_F(TorchscriptModel, GivesSeveralOutputsAndTakesSeveralInputs) {
   program.register_parameter("w", torch::ones({3}).requires_grad_(), false);
   program.define("def forward(self, a, b):\n  return (a * self.w, b + self.w)\n");
   const Model model = models::torchscript(saved(folder_, program));
-  const Outputs outputs = model.forward(
-      Batch({{"a", torch::full({1, 3}, 2.F)}, {"b", torch::full({1, 3}, 3.F)}}, {}));
+  const Outputs outputs =
+      model.forward(Batch({{"a", torch::full({1, 3}, 2.F)}, {"b", torch::full({1, 3}, 3.F)}}, {}));
   ASSERT_EQ(outputs.size(), 2U);
   EXPECT_EQ(outputs[1].sum().item<float>(), 12);
 }
@@ -148,6 +148,15 @@ TEST_F(TorchscriptModel, OfABundleIsRefusedUntilItsProgramIsTrusted) {
   EXPECT_EQ(models::make(spec).parameters().size(), 4U);
 }
 
+TEST_F(TorchscriptModel, OfASpecIsRefusedWhereTheFileHoldsAnotherProgram) {
+  const ModelSpec spec = *models::make("torchscript", program_options(file_)).spec();
+  EXPECT_THAT(spec.options, HasSubstr(models::program_content(file_)));
+  EXPECT_EQ(models::make(spec).parameters().size(), 4U);
+  testing::write_torchscript(file_, 5);
+  EXPECT_THAT(refusal_of([&] { (void)models::make(spec); }),
+              HasSubstr("is another program than the one that the model was trained with"));
+}
+
 TEST_F(TorchscriptModel, NamesFilesThatHoldNoProgram) {
   const auto loaded = [](const std::string& file) {
     return refusal_of([&] { (void)models::torchscript(file); });
@@ -161,7 +170,8 @@ TEST_F(TorchscriptModel, NamesFilesThatHoldNoProgram) {
   std::ofstream(folder_ / "half.pt", std::ios::binary) << bytes.substr(0, bytes.size() / 2);
   EXPECT_THAT(loaded((folder_ / "half.pt").string()), HasSubstr("is not one of TorchScript"));
   torch::save(torch::ones({2}), (folder_ / "tensor.pt").string());
-  EXPECT_THAT(loaded((folder_ / "tensor.pt").string()), HasSubstr("forward: is not among the methods"));
+  EXPECT_THAT(loaded((folder_ / "tensor.pt").string()),
+              HasSubstr("forward: is not among the methods"));
   torch::jit::Module constant("Constant");
   constant.define("def forward(self, x):\n  return x\n");
   EXPECT_THAT(loaded(saved(folder_, constant)), HasSubstr("torch.jit.freeze"));
@@ -172,7 +182,9 @@ TEST_F(TorchscriptModel, SaysWhatAForwardMayReturn) {
   program.register_parameter("w", torch::ones({3}).requires_grad_(), false);
   program.define("def forward(self, x):\n  return {'x': x * self.w}\n");
   const Model model = models::torchscript(saved(folder_, program));
-  EXPECT_THAT(refusal_of([&] { (void)model.forward(torch::ones({1, 3})); }),
+  EXPECT_THAT(refusal_of([&] {
+                (void)model.forward(torch::ones({1, 3}));
+              }),
               HasSubstr("a tensor, or a tuple or list of tensors"));
 }
 

@@ -13,7 +13,7 @@
 #include "tare/base/io.h"
 #include "tare/base/log.h"
 #include "tare/checkpoint/manifest.h"
-#include "tare/model/fp8.h"
+#include "tare/model/coded_weight.h"
 #include "tare/model/registry.h"
 #include "tare/model/stored.h"
 
@@ -26,11 +26,11 @@ constexpr const char* kWrite = "bundle.write";
 constexpr const char* kOpen = "bundle.open";
 constexpr const char* kKey = "tare";  // of the metadata entry
 constexpr const char* kFormat = "tare.bundle";
-// The second where weights are float8, the third where there are several inputs, the fourth where
+// The second where weights are rounded, the third where there are several inputs, the fourth where
 // texts are cut, the fifth where samples are rows of a table.
-constexpr int64_t kVersion = 1, kVersionFp8 = 2, kVersionInputs = 3, kVersionTexts = 4,
+constexpr int64_t kVersion = 1, kVersionRounded = 2, kVersionInputs = 3, kVersionTexts = 4,
                   kVersionRows = 5;
-constexpr const char* kFp8 = "fp8";
+constexpr const char* kAsIs = "as_is";
 constexpr size_t kMaxLabels = 1'000'000;
 constexpr size_t kMaxLabelBytes = 4096;
 constexpr size_t kMaxShape = 8;
@@ -113,14 +113,18 @@ Problem find_problem(const BundleManifest& m) {
   return {};
 }
 
-json to_json(const BundleManifest& m, const checkpoint::Digest& digest) {
+json to_json(const std::vector<BundleMetric>& figures) {
   json metrics = json::array();
-  for (const auto& metric : m.metrics) {
+  for (const auto& metric : figures) {
     metrics.push_back({{"name", metric.name}, {"value", metric.value}});
     if (!metric.metric.empty()) metrics.back()["metric"] = metric.metric;
   }
+  return metrics;
+}
+
+json to_json(const BundleManifest& m, const checkpoint::Digest& digest) {
   return {{"format", kFormat},
-          {"version", m.weights == kFp8 ? kVersionFp8 : kVersion},
+          {"version", m.weights == kAsIs ? kVersion : kVersionRounded},
           {"tare", checkpoint::tare_version()},
           {"libtorch", checkpoint::libtorch_version()},
           {"model", {{"name", m.model.name}, {"options", m.model.options}}},
@@ -128,7 +132,7 @@ json to_json(const BundleManifest& m, const checkpoint::Digest& digest) {
           {"input", m.input},
           {"transforms", config::to_yaml(config::to_node(m.transforms.deterministic()))},
           {"labels", m.labels},
-          {"metrics", metrics},
+          {"metrics", to_json(m.metrics)},
           {"activation", m.activation},
           {"loss", m.loss},
           {"digest", checkpoint::to_json(digest)}};
@@ -140,9 +144,10 @@ void add_later_fields(json& manifest, const BundleManifest& m) {
   if (!m.any_size.empty()) manifest["any_size"] = m.any_size;
   if (!m.levels.empty()) manifest["levels"] = m.levels;
   if (!m.targets.empty()) manifest["targets"] = m.targets;
+  if (!m.trained_metrics.empty()) manifest["trained_metrics"] = to_json(m.trained_metrics);
   if (m.antialias && sample_kind(m) == SampleKind::image) manifest["antialias"] = true;
   const bool cuts = m.text_length > 0 || m.rows;
-  if (m.weights == kFp8 || !m.more_inputs.empty() || cuts) manifest["weights"] = m.weights;
+  if (m.weights != kAsIs || !m.more_inputs.empty() || cuts) manifest["weights"] = m.weights;
   if (m.more_inputs.empty() && !cuts) return;
   manifest["version"] = m.rows ? kVersionRows : cuts ? kVersionTexts : kVersionInputs;
   if (cuts) manifest["text_length"] = m.text_length;
@@ -155,10 +160,18 @@ void add_later_fields(json& manifest, const BundleManifest& m) {
   }
 }
 
-bool has_fp8(const std::vector<NamedTensor>& tensors) {
-  return std::ranges::any_of(tensors, [](const NamedTensor& t) {
-    return t.tensor.defined() && t.tensor.scalar_type() == c10::kFloat8_e4m3fn;
-  });
+/// Returns BundleManifest::weights of these tensors, which are coded, or of 16 bits as `said`.
+std::string storage_of(const std::vector<NamedTensor>& tensors, const std::string& said) {
+  const std::string coding = coding_of(tensors);
+  if (!coding.empty()) return coding;
+  const auto has = [&](c10::ScalarType type) {
+    return std::ranges::any_of(tensors, [&](const NamedTensor& t) {
+      return t.tensor.defined() && t.tensor.scalar_type() == type;
+    });
+  };
+  const bool rounded =
+      (said == "bf16" && has(c10::kBFloat16)) || (said == "fp16" && has(c10::kHalf));
+  return rounded ? said : kAsIs;
 }
 
 // Stands for a transform that another program added.
@@ -256,14 +269,12 @@ class Reader {
   [[nodiscard]] std::vector<std::string> targets() const {
     return json_.contains("targets") ? texts("targets") : std::vector<std::string>();
   }
-  [[nodiscard]] std::vector<BundleMetric> metrics() const {
+  [[nodiscard]] std::vector<BundleMetric> metrics(const char* name = "metrics") const {
     std::vector<BundleMetric> result;
-    for (const json& metric : list("metrics")) {
-      if (!metric.is_object() || !metric.contains("value"))
-        fail("metrics", "has one without a value");
+    for (const json& metric : list(name)) {
+      if (!metric.is_object() || !metric.contains("value")) fail(name, "has one without a value");
       const json& value = metric["value"];  // null: it was not finite
-      if (!value.is_number() && !value.is_null())
-        fail("metrics", "has one whose value is not a number");
+      if (!value.is_number() && !value.is_null()) fail(name, "has one whose value is not a number");
       const double none = std::numeric_limits<double>::quiet_NaN();
       result.push_back({text("name", metric), value.is_null() ? none : value.get<double>(),
                         metric.contains("metric") ? text("metric", metric) : ""});
@@ -340,10 +351,12 @@ BundleManifest read_manifest(const json& manifest, const std::filesystem::path& 
   const auto version = reader.number("version");
   if (version < kVersion || version > kVersionRows)
     reader.fail("version", "is " + std::to_string(version) + "; this Tare reads 1 to 5");
-  const std::string weights = version == kVersion ? "as_is" : reader.text("weights");
-  if (version == kVersionFp8 && weights != kFp8)
-    reader.fail("weights", "is not fp8, as those of version 2 are");
-  if (weights != kFp8 && weights != "as_is") reader.fail("weights", "is neither fp8 nor as_is");
+  const std::string weights = version == kVersion ? kAsIs : reader.text("weights");
+  if (version == kVersionRounded && weights == kAsIs)
+    reader.fail("weights", "is as_is, and those of version 2 are rounded");
+  const auto known = weight_storages();
+  if (weights == "fp32" || std::ranges::find(known, weights) == known.end())
+    reader.fail("weights", "is no storage that this Tare knows");
   const json& model = reader.object("model");
   const ModelSpec spec{reader.text("name", model), reader.text("options", model)};
   std::vector<std::string> unknown;
@@ -365,6 +378,8 @@ BundleManifest read_manifest(const json& manifest, const std::filesystem::path& 
       .antialias = reader.antialias(),
       .labels = reader.labels(),
       .metrics = reader.metrics(),
+      .trained_metrics = manifest.contains("trained_metrics") ? reader.metrics("trained_metrics")
+                                                              : std::vector<BundleMetric>(),
       .activation = reader.text("activation"),
       .loss = reader.text("loss"),
       .weights = weights,
@@ -418,7 +433,7 @@ void write_bundle(const std::filesystem::path& path, const BundleManifest& manif
     host.push_back({t.name, t.tensor.defined() ? t.tensor.detach().cpu() : t.tensor});
   (void)scales_in(host, kWrite, path);
   BundleManifest written = manifest;
-  written.weights = has_fp8(host) ? kFp8 : "as_is";
+  written.weights = storage_of(host, manifest.weights);
   const std::string text = sealed(written, checkpoint::digest(host));
   if (path.has_parent_path()) io::make_directories(path.parent_path());
   checkpoint::write(path, host, {{kKey, text}});
@@ -446,8 +461,9 @@ Bundle open_to_describe(const std::filesystem::path& path) {
   const json& digest = manifest.contains("digest") ? manifest["digest"] : json();
   checkpoint::verify(file, checkpoint::digest_from_json(digest, kOpen, path, "digest"), kOpen);
   const auto tensors = file.all();
-  if (has_fp8(tensors) != (read.weights == kFp8))
-    throw FormatError(kOpen, path.string(), "weights", "are fp8 in the manifest or the data only");
+  if (storage_of(tensors, read.weights) != read.weights)
+    throw FormatError(kOpen, path.string(), "weights",
+                      "are " + read.weights + " in the manifest, and others in the data");
   auto scales = scales_in(tensors, kOpen, path);
   return Bundle(std::move(file), std::move(read), std::move(scales));
 }

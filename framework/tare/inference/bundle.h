@@ -77,13 +77,20 @@ struct BundleManifest {
   bool antialias = true;
   /// Class names by index, at most 1,000,000 of 4 KiB each; empty: unknown.
   std::vector<std::string> labels{};
-  std::vector<BundleMetric> metrics{};  ///< measured at the export
+  /// Measured over the validation split with the weights as they are stored; where rounded weights
+  /// were not measured, as they were trained.
+  std::vector<BundleMetric> metrics{};
+  /// The figures of the weights before they were rounded; empty: they are not, or `metrics` has
+  /// them.
+  std::vector<BundleMetric> trained_metrics{};
   /// softmax | exp | sigmoid | none: turns outputs into predictions, over dimension 1.
   std::string activation = "none";
   /// The loss it was trained with, see losses::text_of(): its name, or name and options in YAML;
   /// empty: unknown, or a function.
   std::string loss{};
-  /// Names the format of the matrices: as_is | fp8 (model/fp8.h); filled in by write_bundle().
+  /// Names the storage of the matrices: as_is | bf16 | fp16 | fp8 | int8, see state_for().
+  /// write_bundle() takes from it whether tensors of 16 bits are rounded ones, and fills in the
+  /// rest.
   std::string weights = "as_is";
   /// Versions that wrote it; filled in by write_bundle().
   std::string tare_version{}, libtorch_version{};

@@ -16,7 +16,7 @@
 #include "tare/inference/bundle.h"
 #include "tare/inference/damaged_file.h"
 #include "tare/inference/one_score.h"
-#include "tare/model/fp8.h"
+#include "tare/model/coded_weight.h"
 
 namespace tare {
 namespace {
@@ -164,6 +164,10 @@ void add_summary(Page& out, const BundleManifest& m, int64_t weights) {
     measured +=
         (measured.empty() ? "" : ", ") + printable(metric.name) + " " + number(metric.value);
   if (!measured.empty()) add_line(out, "metrics", measured);
+  std::string trained;
+  for (const auto& metric : m.trained_metrics)
+    trained += (trained.empty() ? "" : ", ") + printable(metric.name) + " " + number(metric.value);
+  if (!trained.empty()) add_line(out, "unrounded", trained);
   out << "\n";
 }
 
@@ -205,6 +209,9 @@ void add_manifest(Page& out, const BundleManifest& m) {
   }
   if (!m.targets.empty()) add_line(out, "targets", listed(m.targets));
   if (m.weights == "fp8") add_line(out, "weights", "fp8: float8_e4m3fn, a float32 scale a row");
+  if (m.weights == "int8") add_line(out, "weights", "int8, a float32 scale a row");
+  if (m.weights == "bf16" || m.weights == "fp16")
+    add_line(out, "weights", m.weights + ": matrices in 16 bits");
   if (!m.transforms.steps().empty())
     add_lines(out, "transforms", config::to_yaml(config::to_node(m.transforms)));
   for (const std::string& name : m.unknown_transforms)

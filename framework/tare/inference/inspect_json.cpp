@@ -85,10 +85,13 @@ void add_manifest(json& out, const BundleManifest& m) {
   out["activation"] = m.activation;
   out["loss"] = m.loss;
   out["weights"] = m.weights;
-  out["metrics"] = json::array();
-  for (const auto& metric : m.metrics) {
-    const json value = std::isfinite(metric.value) ? json(metric.value) : json();
-    out["metrics"].push_back({{"name", metric.name}, {"value", value}});
+  for (const auto& [name, figures] :
+       {std::pair("metrics", &m.metrics), {"trained_metrics", &m.trained_metrics}}) {
+    out[name] = json::array();
+    for (const auto& metric : *figures) {
+      const json value = std::isfinite(metric.value) ? json(metric.value) : json();
+      out[name].push_back({{"name", metric.name}, {"value", value}});
+    }
   }
   out["tare"] = m.tare_version;
   out["libtorch"] = m.libtorch_version;

@@ -120,7 +120,8 @@ Predictor::Predictor(const Bundle& bundle, Model model, const PredictorOptions& 
       forward_(options.forward),
       vocabulary_(vocabulary_of(manifest_.model)) {
   check_forward(*own_);
-  if (device_.is_cpu() || !bundle.scales().empty()) {
+  const bool widens = manifest_.weights == "bf16" || manifest_.weights == "fp16";
+  if (!widens && (device_.is_cpu() || !bundle.scales().empty())) {
     use_mapped(*own_, bundle);
     outside_ = own_->hold_stored(bundle.scales());
   } else {

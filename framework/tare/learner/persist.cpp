@@ -1,16 +1,20 @@
 // Saves, loads and exports a Learner.
 #include <algorithm>
+#include <cmath>
+#include <utility>
 
 #include "tare/base/error.h"
 #include "tare/base/io.h"
 #include "tare/base/log.h"
 #include "tare/checkpoint/checkpoint.h"
+#include "tare/config/scalar.h"
 #include "tare/inference/bundle.h"
 #include "tare/inference/predictor.h"
 #include "tare/interchange/export_file.h"
 #include "tare/learner/learner.h"
 #include "tare/memory/oom.h"
 #include "tare/memory/phase.h"
+#include "tare/model/registry.h"
 #include "tare/model/stored.h"
 #include "tare/train/bundle_data.h"
 #include "tare/train/fit_loop.h"
@@ -211,20 +215,74 @@ namespace {
 interchange::FileOptions file_options(const ExportOptions& options, Model& model) {
   return {.weights = options.weights == "as_is" ? "" : options.weights,
           .module = &model,
-          .fold_norms = options.fold_norms};
+          .fold_norms = options.fold_norms,
+          .opset = options.opset};
 }
 
-void check_folding(const ExportOptions& options, const char* call) {
+bool rounds(const ExportOptions& options) {
+  return options.format == "tare" && rounds_weights(options.weights);
+}
+
+void check_options(const ExportOptions& options, const LearnerState& p, const char* call) {
   if (options.fold_norms && options.format == "tare")
     throw ConfigError(call, "fold_norms", "is for files with a graph, and a bundle has none",
                       "format = onnx or pt2, or fold_norms = false", "true");
+  if (options.opset != ExportOptions{}.opset && options.format != "onnx")
+    throw ConfigError(call, "opset", "is for files of ONNX", "format = onnx, or no opset",
+                      std::to_string(options.opset));
+  if (!options.tolerance) return;
+  const std::string got = config::number_text(*options.tolerance);
+  if (!(*options.tolerance >= 0))
+    throw ConfigError(call, "tolerance", "is no share", ">= 0, such as 0.01", got);
+  if (!rounds(options))
+    throw ConfigError(call, "tolerance", "is for bundles of rounded weights, and these are not",
+                      "weights = bf16, fp16, fp8 or int8, or no tolerance", got);
+  if (!p.data.valid || !p.model.spec())
+    throw ConfigError(call, "tolerance",
+                      p.data.valid ? "needs a model of the registry, which is made anew"
+                                   : "needs a validation split",
+                      "omit it", got);
+}
+
+/// Puts the figures of the rounded weights, over the validation split, into the manifest, in place
+/// of those of the trained ones. Throws ConfigError where the loss rises by more than the
+/// tolerance.
+void measure_rounded(Learner& trained, LearnerState& p, const std::vector<NamedTensor>& tensors,
+                     const ExportOptions& options, BundleManifest& manifest) {
+  if (!p.data.valid || !p.model.spec()) return;
+  Model model = models::make(*p.model.spec());
+  load_stored(model, tensors, /*strict=*/true, "learner.export_to", {});
+  Learner rounded(std::move(model), {.train = {}, .valid = p.data.valid, .test = {}},
+                  {.loss = p.options.loss,
+                   .metrics = p.options.metrics,
+                   .device = p.device.str(),
+                   .batch = p.options.batch,
+                   .precision = p.options.precision,
+                   .task = p.options.task});
+  const auto figures = [&](const Evaluation& all) {
+    const EpochRow row{.valid_loss = all.loss, .metrics = all.metrics};
+    return bundle_metrics(&row, p.options.metrics);
+  };
+  const Evaluation after = rounded.validate();
+  if (manifest.metrics.empty()) manifest.metrics = figures(trained.validate());
+  manifest.trained_metrics = std::exchange(manifest.metrics, figures(after));
+  const auto loss = std::ranges::find(manifest.trained_metrics, "valid_loss", &BundleMetric::name);
+  if (!options.tolerance || loss == manifest.trained_metrics.end()) return;
+  const double most = loss->value + *options.tolerance * std::abs(loss->value);
+  if (after.loss <= most) return;
+  throw ConfigError("learner.export_to", "tolerance",
+                    "is exceeded: the weights as " + options.weights + " have the valid_loss " +
+                        config::number_text(after.loss) + ", and those that were trained " +
+                        config::number_text(loss->value),
+                    "other weights, or a higher tolerance",
+                    config::number_text(*options.tolerance));
 }
 
 }  // namespace
 
 void Learner::check_export(const ExportOptions& options) const {
   LearnerState& p = state("learner.check_export");
-  check_folding(options, "learner.check_export");
+  check_options(options, p, "learner.check_export");
   if (auto now = bundle_data(p.data)) {
     add_inputs(*now, p.data);
     check_describable(*now, "learner.check_export");
@@ -236,14 +294,17 @@ void Learner::check_export(const ExportOptions& options) const {
 
 void Learner::export_to(const std::filesystem::path& path, const ExportOptions& options) {
   LearnerState& p = idle("learner.export_to");
-  check_folding(options, "learner.export_to");
+  check_options(options, p, "learner.export_to");
   {
     const Phase phase(PhaseKind::save);
     BundleManifest manifest = p.manifest(options.labels, "learner.export_to");
     if (!options.targets.empty() && manifest.labels.empty() && !manifest.rows)
       manifest.targets = options.targets;
     if (options.format == "tare") {
-      write_bundle(path, manifest, state_for(p.model, options.weights));
+      const std::vector<NamedTensor> tensors = state_for(p.model, options.weights);
+      manifest.weights = rounds(options) ? options.weights : "as_is";
+      if (rounds(options)) measure_rounded(*this, p, tensors, options, manifest);
+      write_bundle(path, manifest, tensors);
     } else {
       interchange::export_file(path, options.format, manifest, state_for(p.model, "fp32"),
                                file_options(options, p.model));

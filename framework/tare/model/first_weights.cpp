@@ -17,7 +17,7 @@
 #include "tare/checkpoint/match.h"
 #include "tare/checkpoint/safetensors.h"
 #include "tare/checkpoint/torch_file.h"
-#include "tare/model/fp8.h"
+#include "tare/model/coded_weight.h"
 
 namespace tare::models {
 namespace {

@@ -42,7 +42,7 @@ class SavedWeight final : public Hooks {
     held_ = nullptr;  // it lives as long as the scope
     if (weight == nullptr) return others_->call_pack_hook(tensor);
     others_.reset();
-    weight_ = weight->fp8();
+    weight_ = weight->coded();
     type_ = tensor.scalar_type();
     offset_ = tensor.storage_offset();
     sizes_ = tensor.sizes().vec();
@@ -57,7 +57,7 @@ class SavedWeight final : public Hooks {
  private:
   const HeldWeights* held_;
   std::unique_ptr<Hooks> others_;
-  Fp8Weight weight_;
+  CodedWeight weight_;
   c10::ScalarType type_ = c10::kFloat;
   int64_t offset_ = 0;
   std::vector<int64_t> sizes_, strides_;
@@ -65,7 +65,7 @@ class SavedWeight final : public Hooks {
 
 }  // namespace
 
-Fp8Weight HeldWeight::fp8() const {
+CodedWeight HeldWeight::coded() const {
   return {values.defined() ? values : parameter.variable_data(), scale};
 }
 
@@ -83,7 +83,7 @@ void HeldWeights::release(const std::function<bool(const HeldWeight&)>& chosen) 
       ++weight;
       continue;
     }
-    weight->parameter.set_data(dequantise(weight->fp8(), weight->type));
+    weight->parameter.set_data(dequantise(weight->coded(), weight->type));
     weight = weights_.erase(weight);
   }
 }
@@ -94,7 +94,7 @@ void HeldWeights::move_scales(c10::Device device) {
 
 void HeldWeights::account(Ledger& ledger, Category category) const {
   for (const HeldWeight& weight : weights_) {
-    ledger.add(category, weight.name, weight.fp8().values);
+    ledger.add(category, weight.name, weight.coded().values);
     ledger.add(category, scale_name(weight.name), weight.scale);
     if (open_) ledger.add(Category::workspace, weight.name, weight.parameter);
   }
@@ -115,7 +115,7 @@ OpenWeights::OpenWeights(std::shared_ptr<HeldWeights> held) {
   if (held->open_) return;
   std::vector<at::Tensor> full;
   for (const HeldWeight& weight : held->weights_)
-    full.push_back(dequantise(weight.fp8(), type_of(weight)));
+    full.push_back(dequantise(weight.coded(), type_of(weight)));
   if (c10::GradMode::is_enabled()) maker_ = std::make_unique<Maker>(*held);
   for (size_t i = 0; i < full.size(); ++i) {
     HeldWeight& weight = held->weights_[i];

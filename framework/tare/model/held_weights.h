@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "tare/memory/accountable.h"
-#include "tare/model/fp8.h"
+#include "tare/model/coded_weight.h"
 
 namespace tare {
 
@@ -20,12 +20,12 @@ class Model;
 /// Tensor is the module's own.
 struct HeldWeight {
   std::string name{};                  ///< in the model
-  at::Tensor parameter{};              ///< outside an OpenWeights: Fp8Weight::values
+  at::Tensor parameter{};              ///< outside an OpenWeights: CodedWeight::values
   at::Tensor scale{};                  ///< of its rows
   c10::ScalarType type = c10::kFloat;  ///< what it is dequantised to: float32 or a 16-bit type
   at::Tensor values{};                 ///< inside an OpenWeights; else undefined
 
-  [[nodiscard]] Fp8Weight fp8() const;  ///< returns data and scale; shares their storage
+  [[nodiscard]] CodedWeight coded() const;  ///< returns data and scale; shares their storage
 };
 
 /// Lists the held parameters of a block, or of a model outside its blocks. Not thread-safe.

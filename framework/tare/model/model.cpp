@@ -155,7 +155,7 @@ std::vector<Parameter> to_hold(const NamedBlock& block, const std::vector<Parame
     const bool is_held = std::ranges::any_of(held_by(block), [&](const HeldWeight& weight) {
       return weight.parameter.is_same(p.tensor);
     });
-    if (!is_held && fits_fp8(p.tensor) && only_in(block.name, p.tensor, owners)) all.push_back(p);
+    if (!is_held && fits_codes(p.tensor) && only_in(block.name, p.tensor, owners)) all.push_back(p);
   }
   return all;
 }

@@ -193,7 +193,7 @@ class Model {
   /// nothing.
   void set_offload(const std::vector<std::string>& modules);
 
-  /// Holds the parameters of blocks that need no gradient and fit (fits_fp8()) as E4M3, to be
+  /// Holds the parameters of blocks that need no gradient and fit (fits_codes()) as E4M3, to be
   /// dequantised while their block computes. All other parameters, and all if `on` is false, get
   /// their values back, rounded as they are. A parameter that a module outside the block has too
   /// stays as it is. Throws ConfigError for a model without blocks and as quantise(); those held

@@ -11,6 +11,8 @@
 
 #include "tare/base/bytes.h"
 #include "tare/base/error.h"
+#include "tare/base/io.h"
+#include "tare/checkpoint/manifest.h"
 #include "tare/config/changed.h"
 #include "tare/config/node.h"
 #include "tare/model/first_weights.h"
@@ -187,6 +189,7 @@ Model make(const std::string& name, const ModelOptions& options) {
   // Where the first weights came from is no part of how to build the model.
   ModelOptions full = without_weights(options);
   if (full.sample_shape.empty()) full.sample_shape = chosen.sample_shape;
+  note_program(name, full);
   Model model = chosen.make(full);
   model.set_spec({name, config::to_yaml(spec_of(full))});
   if (!options.weights.empty())
@@ -198,6 +201,18 @@ Model make(const ModelSpec& spec) {
   const ModelOptions options = options_of(spec);
   require_trust(spec.name, options);
   return make(spec.name, options);
+}
+
+std::string program_content(const std::string& file) {
+  return checkpoint::hash(io::Mapping(file).bytes());
+}
+
+void note_program(const std::string& name, ModelOptions& options) {
+  const std::string program = registry().make(name, options.options).program;
+  config::Node& own = options.options.node;
+  const config::Node* const content = own.find("content");
+  if (program.empty() || (content != nullptr && !content->text.empty())) return;
+  own.set("content", config::Node::string(program_content(program)));
 }
 
 void trust_program(const std::string& file) {

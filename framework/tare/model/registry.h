@@ -120,6 +120,12 @@ void check(const std::string& name, const ModelOptions& options);
 /// Rebuilds a model from what a bundle stores. Throws as above, and ConfigError if the model runs a
 /// program that this process does not trust.
 [[nodiscard]] Model make(const ModelSpec& spec);
+/// Returns the XXH3 of a program's file, 16 hexadecimal digits. Throws IoError.
+[[nodiscard]] std::string program_content(const std::string& file);
+/// Sets the option `content` of a model that runs a program to program_content(), so that another
+/// program is refused where the options are used again. Options that have it stay as they are, and
+/// so do those of other models. Throws IoError.
+void note_program(const std::string& name, ModelOptions& options);
 /// Trusts a program, by the name of its file, from now on in this process. So do check() and make()
 /// of a name with options that trust a program. Thread-safe.
 void trust_program(const std::string& file);

@@ -50,7 +50,7 @@ class Copies {
     for (const auto& [name, target] : targets) {
       const auto source = by_name_.find(name);
       if (!held_.contains(name) || source == by_name_.end() || scales_.contains(name)) continue;
-      if (!fits_fp8(source->second) || source->second.sizes() != target.sizes()) continue;
+      if (!fits_codes(source->second) || source->second.sizes() != target.sizes()) continue;
       try {
         (void)quantise(source->second, name);
       } catch (const ConfigError& error) {
@@ -71,8 +71,10 @@ class Copies {
       }
       return;
     }
-    const Fp8Weight into = held->second->fp8();
+    const CodedWeight into = held->second->coded();
     if (scale == scales_.end()) return quantise_into(into, source, target.name);
+    if (source.scalar_type() != into.values.scalar_type())
+      return quantise_into(into, dequantise({source, scale->second}, c10::kFloat), target.name);
     into.values.copy_(source);
     into.scale.copy_(scale->second);
   }
@@ -87,6 +89,17 @@ std::vector<NamedTensor> all_in_float32(std::vector<NamedTensor> tensors) {
   const c10::AutoGradMode no_grad(false);
   for (auto& [name, tensor] : tensors) tensor = in_float32(tensor);
   return tensors;
+}
+
+/// Returns tensors without codes in a storage other than as_is.
+std::vector<NamedTensor> rounded(const std::vector<NamedTensor>& tensors,
+                                 const std::vector<std::string>& parameters,
+                                 const std::string& weights) {
+  if (weights == "fp8") return as_fp8(tensors, parameters);
+  if (weights == "int8") return as_int8(tensors, parameters);
+  if (weights == "bf16") return as_16_bits(tensors, parameters, c10::kBFloat16);
+  if (weights == "fp16") return as_16_bits(tensors, parameters, c10::kHalf);
+  return all_in_float32(tensors);
 }
 
 }  // namespace
@@ -105,17 +118,20 @@ std::vector<NamedTensor> computed_state(const Model& model) {
   std::vector<NamedTensor> all = model.state();
   for (auto& [name, tensor] : all)
     if (const auto found = held.find(name); found != held.end())
-      tensor = dequantise(found->second->fp8(), found->second->type);
+      tensor = dequantise(found->second->coded(), found->second->type);
   return all;
 }
 
-std::vector<std::string> weight_storages() { return {"as_is", "fp32", "fp8"}; }
+std::vector<std::string> weight_storages() {
+  return {"as_is", "fp32", "bf16", "fp16", "fp8", "int8"};
+}
+
+bool rounds_weights(const std::string& weights) { return weights != "as_is" && weights != "fp32"; }
 
 void check_weight_storage(const std::string& weights, const std::string& where) {
   const auto known = weight_storages();
   if (std::ranges::find(known, weights) == known.end())
-    throw ConfigError(where,
-                      "weights must be as_is, fp32 or fp8, got '" + printable(weights) + "'");
+    throw ConfigError(where, "weights", "is no storage", listed(known), printable(weights));
 }
 
 std::vector<std::string> parameter_names(const Model& model) {
@@ -128,7 +144,7 @@ std::vector<NamedTensor> state_for(const Model& model, const std::string& weight
   check_weight_storage(weights, "model.state_for");
   if (weights == "fp8") return as_fp8(stored_state(model), parameter_names(model));
   auto all = computed_state(model);
-  return weights == "fp32" ? all_in_float32(std::move(all)) : all;
+  return weights == "as_is" ? all : rounded(all, parameter_names(model), weights);
 }
 
 std::vector<NamedTensor> stored_for(const std::vector<NamedTensor>& stored,
@@ -137,8 +153,10 @@ std::vector<NamedTensor> stored_for(const std::vector<NamedTensor>& stored,
                                     const std::filesystem::path& path) {
   check_weight_storage(weights, std::string(operation));
   if (weights == "as_is") return stored;
-  if (weights == "fp8") return as_fp8(stored, parameters);
-  return all_in_float32(dequantised(stored, operation, path));
+  const std::string coding = coding_of(stored);
+  if (weights == "fp8" && coding != "int8") return as_fp8(stored, parameters);
+  if (weights == "int8" && coding != "fp8") return as_int8(stored, parameters);
+  return rounded(dequantised(stored, operation, path), parameters, weights);
 }
 
 checkpoint::Match compare_stored(const Model& model, const std::vector<NamedTensor>& stored,

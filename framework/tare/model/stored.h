@@ -17,13 +17,16 @@ namespace tare {
 /// Returns Model::state() with held weights dequantised to their own type.
 [[nodiscard]] std::vector<NamedTensor> computed_state(const Model& model);
 
-/// Returns the storages in which weights can be exported: as_is | fp32 | fp8.
+/// Returns the storages in which weights can be exported: as_is | fp32 | bf16 | fp16 | fp8 | int8.
 [[nodiscard]] std::vector<std::string> weight_storages();
+/// Whether a storage has other values than the model: not as_is and fp32.
+[[nodiscard]] bool rounds_weights(const std::string& weights);
 /// Throws ConfigError, naming `where`, for another name.
 void check_weight_storage(const std::string& weights, const std::string& where);
 /// Returns the model's tensors for a bundle. as_is: computed_state(); fp32: 16-bit types as float32
-/// too; fp8: parameters that fit (fits_fp8()) as E4M3 with their scales, held ones as they are, and
-/// the rest in float32. Throws ConfigError as quantise().
+/// too; fp8, int8, bf16, fp16: parameters that fit (fits_codes()) as as_fp8(), as_int8() and
+/// as_16_bits() have them, held ones of fp8 as they are, and the rest in float32. Throws
+/// ConfigError as those do.
 [[nodiscard]] std::vector<NamedTensor> state_for(const Model& model, const std::string& weights);
 /// Converts the tensors of a file in this way; as_is leaves them as they are.
 /// `parameters`: names of those that are no buffers. Throws FormatError as scales_in().

@@ -119,9 +119,9 @@ struct LearnerOptions {
   /// gradient, and neither fp16 nor a torch::optim optimizer can be had.
   bool step_in_backward = false;
   /// as_is | fp8. fp8: the matrices and convolutions of the blocks of frozen layer groups are held
-  /// as E4M3 with a scale for each row (model/fp8.h), and dequantised while their block computes,
-  /// forward and backward. Rounds them, for good: unfreezing gives the rounded values. Needs a
-  /// model with blocks; what lies outside of them stays as it is.
+  /// as E4M3 with a scale for each row (model/coded_weight.h), and dequantised while their block
+  /// computes, forward and backward. Rounds them, for good: unfreezing gives the rounded values.
+  /// Needs a model with blocks; what lies outside of them stays as it is.
   std::string frozen_weights = "as_is";
   OptimizerOptions optimizer{};  ///< one of optimizer_kinds(), with its options
   /// Bounds on the gradients of each step, after those of its micro-batches have been added up and
@@ -333,16 +333,20 @@ struct ExportOptions {
   std::vector<std::string> labels{};
   /// See BundleManifest::targets; they are stored for a model without labels and without rows.
   std::vector<std::string> targets{};
-  /// as_is | fp32 | fp8, see state_for(): as they are trained, 16-bit ones as float32, or matrices
-  /// in a quarter of the bytes, as E4M3 with a scale for each row. For other programs: as_is, or
-  /// one of FileFormat::weights of the format.
+  /// as_is | fp32 | bf16 | fp16 | fp8 | int8, see state_for(): as they are trained, 16-bit ones as
+  /// float32, or matrices in half or a quarter of the bytes. For other programs: as_is, or one of
+  /// FileFormat::weights of the format.
   std::string weights = "as_is";
+  /// The share by which the loss over the validation split may rise because the weights of a bundle
+  /// are rounded, >= 0; 0.01 is one per cent. More is refused. Unset: no bound.
+  std::optional<double> tolerance{};
   /// `tare`: a bundle. Other programs read the formats of interchange::file_formats(): `gguf`,
   /// `onnx`, `pt2` and `safetensors`.
   std::string format = "tare";
   /// Whether batch norms become part of the layers in front of them, in the formats `onnx` and
   /// `pt2`; see interchange::fold_norms().
   bool fold_norms = false;
+  int64_t opset = 18;  ///< of onnx: 18, or 23, which has attention as one operator
 };
 
 /// Sets the properties of the Learner that load_learner() does not take from the bundle.
