@@ -75,6 +75,7 @@ int main(int argc, char** argv) {
     const Graph graph = graph_of(model, one.inputs);
     write_pt2(folder / (one.name + ".pt2"), graph, {.extra = {{"tare.json", "{}"}}});
     write_onnx(folder / (one.name + ".onnx"), graph);
+    write_onnx(folder / (one.name + ".opset23.onnx"), graph, {.opset = 23});
     if (one.name == "gpt")
       for (const auto& [name, type] : {std::pair<std::string, GgufType>{"f32", GgufType::f32},
                                        {"f16", GgufType::f16},

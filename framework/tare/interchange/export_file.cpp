@@ -23,12 +23,13 @@
 #include "tare/interchange/gguf.h"
 #include "tare/interchange/lent_storage.h"
 #include "tare/interchange/onnx.h"
+#include "tare/interchange/onnx_parts.h"
 #include "tare/interchange/pt2.h"
 #include "tare/interchange/read_file.h"
 #include "tare/interchange/replay.h"
 #include "tare/interchange/simplify.h"
 #include "tare/interchange/trace_graph.h"
-#include "tare/model/fp8.h"
+#include "tare/model/coded_weight.h"
 #include "tare/model/registry.h"
 #include "tare/model/stored.h"
 #include "tare/runtime/keep_generator.h"
@@ -162,7 +163,8 @@ ExportedFile write_graph(const std::filesystem::path& path, const std::string& f
   if (format == "pt2")
     write_pt2(path, graph, {.extra = {{kManifestFile, about}}});
   else
-    report.second = write_onnx(path, graph, {.metadata = {{kManifestKey, about}}});
+    report.second =
+        write_onnx(path, graph, {.metadata = {{kManifestKey, about}}, .opset = options.opset});
   return report;
 }
 
@@ -184,6 +186,12 @@ const FileFormat& chosen_format(const std::string& format, const FileOptions& op
   if (options.fold_norms && !chosen.graph)
     throw ConfigError(kExport, "--fold-norms", "is for graphs, and " + chosen.name + " has none",
                       "omit it, or the format onnx or pt2", "");
+  if (options.opset != kOnnxOpset && chosen.name != "onnx")
+    throw ConfigError(kExport, "--opset", "is for onnx, and the format is " + chosen.name,
+                      "omit it, or the format onnx", std::to_string(options.opset));
+  if (options.opset != kOnnxOpset && options.opset != kOnnxAttentionOpset)
+    throw ConfigError(kExport, "--opset", "is no version of ONNX's operators that Tare writes",
+                      "18 or 23", std::to_string(options.opset));
   if (!weights.empty() && std::ranges::find(chosen.weights, weights) == chosen.weights.end())
     throw ConfigError(kExport, "--weights", "is no storage of " + chosen.name,
                       listed(chosen.weights), weights);
@@ -236,7 +244,7 @@ void check_file(const std::string& format, const BundleManifest& manifest,
   Graph graph = graph_of(made ? *made : *options.module, inputs_of(manifest), options.fold_norms);
   BundleManifest left = manifest;
   add_transforms(graph, left);
-  chosen.name == "pt2" ? check_pt2(graph) : check_onnx(graph);
+  chosen.name == "pt2" ? check_pt2(graph) : check_onnx(graph, options.opset);
 }
 
 ExportedFile export_file(const std::filesystem::path& path, const std::string& format,

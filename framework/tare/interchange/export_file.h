@@ -35,6 +35,7 @@ struct FileOptions {
   /// made; it is as before at the end. Null: there is none.
   Model* module = nullptr;
   bool fold_norms = false;  ///< in a graph, see interchange::fold_norms()
+  int64_t opset = 18;       ///< of onnx, see OnnxOptions::opset
 };
 
 /// Reports what export_file() wrote.

@@ -98,11 +98,11 @@ ProtobufWriter external(const Weight& weight, const std::string& file, int64_t o
 
 }  // namespace
 
-void check_onnx(const Graph& graph) { (void)onnx_nodes(graph); }
+void check_onnx(const Graph& graph, int64_t opset) { (void)onnx_nodes(graph, opset); }
 
 std::filesystem::path write_onnx(const std::filesystem::path& path, const Graph& graph,
                                  const OnnxOptions& options) {
-  const OnnxNodes made = onnx_nodes(graph);
+  const OnnxNodes made = onnx_nodes(graph, options.opset);
   int64_t bytes = 0;
   for (const Weight& weight : graph.weights) bytes += static_cast<int64_t>(weight.tensor.nbytes());
   const bool inside = bytes <= options.most_inside_bytes;
@@ -151,8 +151,10 @@ std::filesystem::path write_onnx(const std::filesystem::path& path, const Graph&
             .message(graph_field::kOutput, value_info(graph.values[output], made.names[output]))
             .text());
   ProtobufWriter head;
-  head.integer(model_field::kIrVersion, kOnnxIr).bytes(model_field::kProducer, "tare");
-  head.message(model_field::kOpset, ProtobufWriter().bytes(1, "").integer(2, kOnnxOpset));
+  constexpr int64_t kIr = 8, kAttentionIr = 11;  // versions of the format that have the opsets
+  head.integer(model_field::kIrVersion, options.opset == kOnnxOpset ? kIr : kAttentionIr)
+      .bytes(model_field::kProducer, "tare");
+  head.message(model_field::kOpset, ProtobufWriter().bytes(1, "").integer(2, options.opset));
   for (const auto& [key, value] : options.metadata)
     head.message(model_field::kMetadata, entry(key, value));
   const ProtobufWriter graph_head = ProtobufWriter().begin(model_field::kGraph, body.size());

@@ -136,8 +136,10 @@ void Translator::layer_norm() {
           .real("epsilon", real(4)));
 }
 
-// softmax(Q K' scale + mask) V; before opset 23 ONNX has no operator for it.
+// softmax(Q K' scale + mask) V, as operators where the opset has none for it.
 void Translator::attention() {
+  constexpr int64_t kDims = 4;  // [batch, heads, length, width]
+  if (opset_ >= kOnnxAttentionOpset && rank(0) == kDims) return whole_attention();
   if (flag(7)) refuse(*node_, "has groups of heads, which are not translated");
   const int64_t dims = rank(0);
   const Size& width = sizes(value(0)).back();
@@ -163,6 +165,15 @@ void Translator::attention() {
   }
   const std::string weights = add_inner("Softmax", {scores}, Attributes().number("axis", -1));
   add("MatMul", {weights, name(2)}, {result()});
+}
+
+void Translator::whole_attention() {
+  Names inputs{name(0), name(1), name(2)};
+  if (!none(3)) inputs.push_back(name(3));
+  Attributes attributes;
+  attributes.number("is_causal", flag(5) ? 1 : 0);
+  if (!none(6)) attributes.real("scale", real(6));
+  add("Attention", inputs, {result()}, attributes);
 }
 
 void Translator::upsample_bilinear() {

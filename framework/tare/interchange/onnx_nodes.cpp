@@ -296,6 +296,8 @@ const std::map<std::string, Translator::Translation>& Translator::translations()
 
 }  // namespace onnx
 
-OnnxNodes onnx_nodes(const Graph& graph) { return onnx::Translator(graph).run(); }
+OnnxNodes onnx_nodes(const Graph& graph, int64_t opset) {
+  return onnx::Translator(graph, opset).run();
+}
 
 }  // namespace tare::interchange

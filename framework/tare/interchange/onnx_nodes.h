@@ -6,7 +6,8 @@
 
 namespace tare::interchange {
 
-/// Translates the operators of a graph. Throws ConfigError for one without a translation.
-[[nodiscard]] OnnxNodes onnx_nodes(const Graph& graph);
+/// Translates the operators of a graph into those of an opset, kOnnxOpset or kOnnxAttentionOpset.
+/// Throws ConfigError for one without a translation.
+[[nodiscard]] OnnxNodes onnx_nodes(const Graph& graph, int64_t opset);
 
 }  // namespace tare::interchange

@@ -9,7 +9,9 @@
 
 namespace tare::interchange {
 
-inline constexpr int64_t kOnnxOpset = 18, kOnnxIr = 8;
+/// Numbers the versions of ONNX's operators that are written: 18, and 23, which has attention as
+/// one operator.
+inline constexpr int64_t kOnnxOpset = 18, kOnnxAttentionOpset = 23;
 
 /// Holds the nodes of a graph, and the constants that they read beside the weights.
 struct OnnxNodes {

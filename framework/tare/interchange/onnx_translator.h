@@ -57,7 +57,7 @@ class Attributes {
 
 class Translator {
  public:
-  explicit Translator(const Graph& graph) : graph_(graph) {
+  Translator(const Graph& graph, int64_t opset) : graph_(graph), opset_(opset) {
     for (const Value& value : graph.values) made_.names.push_back(value.name);
     for (const Weight& weight : graph.weights) made_.names[weight.value] = weight.name;
     taken_.insert(made_.names.begin(), made_.names.end());
@@ -287,6 +287,7 @@ class Translator {
   void embedding();
   void layer_norm();
   void attention();
+  void whole_attention();
   void gather();
   void lstm();
   void zeros();
@@ -302,6 +303,7 @@ class Translator {
   void to_type();
 
   const Graph& graph_;
+  int64_t opset_;
   const Node* node_ = nullptr;
   OnnxNodes made_;
   std::set<std::string> taken_;
