@@ -1,13 +1,18 @@
 // The commands with pictures of several shapes: `data.fit` in training and in predictions.
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/arange.h>
+#include <ATen/ops/argmax.h>
+#include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/rand.h>
 #include <ATen/ops/randint.h>
+#include <ATen/ops/tensor.h>
 #include <gmock/gmock.h>
 
 #include <cmath>
+#include <filesystem>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "support/npy_file.h"
 #include "support/tare_folder.h"
@@ -66,6 +71,69 @@ TEST_F(PicturesOfSeveralShapes, ArePredictedAsTheyWereTrained) {
     write_png(folder_ / "fitted.png", resize_image(other, 8, 8));
     EXPECT_NE(predicted("other.png"), predicted("fitted.png")) << "stretched for " << fit;
   }
+}
+
+TEST_F(PicturesOfSeveralShapes, ArePredictedInTheirOrderWhateverTheBatch) {
+  ASSERT_EQ(tare({"run", "own.yaml"}).status, 0);
+  write("pictures/below/5.png", "no picture");
+  const auto all = [&](const std::string& batch) {
+    const auto result =
+        tare({"predict", "runs/own", "pictures", "absent.png", "--json", "--batch", batch});
+    EXPECT_EQ(result.status, 4) << result.err;
+    return nlohmann::json::parse(result.out);
+  };
+  const nlohmann::json alone = all("1");
+  ASSERT_EQ(alone.size(), 41U);
+  for (const std::string batch : {"3", "64", "auto"}) {
+    const nlohmann::json together = all(batch);
+    ASSERT_EQ(together.size(), alone.size());
+    for (size_t i = 0; i < alone.size(); ++i) {
+      EXPECT_EQ(together[i].at("path"), alone[i].at("path")) << batch;
+      EXPECT_EQ(together[i].contains("error"), alone[i].contains("error")) << batch;
+      if (alone[i].contains("error")) continue;
+      const auto &one = alone[i].at("predictions").at(0),
+                 &other = together[i].at("predictions").at(0);
+      EXPECT_EQ(other.at("label"), one.at("label")) << batch;
+      EXPECT_NEAR(other.at("probability").get<double>(), one.at("probability").get<double>(), 1e-6);
+    }
+  }
+  const auto wrong = tare({"predict", "runs/own", "pictures", "--batch", "0"});
+  EXPECT_EQ(wrong.status, 2);
+  EXPECT_THAT(wrong.err, HasSubstr("--batch must be a whole number >= 1, got '0'"));
+}
+
+class Masks : public ::testing::Test, protected TareFolder {};
+
+TEST_F(Masks, AreWrittenAsPictures) {
+  const at::Tensor pictures = at::randint(256, {24, 1, 16, 16}).to(at::kByte);
+  write_npy(folder_ / "x.npy", pictures);
+  write_npy(folder_ / "y.npy", pictures.squeeze(1).gt(127).to(at::kLong));
+  write("masks.yaml",
+        "name: masks\ndevice: cpu\nbatch: 4\nmodel: {name: unet, classes: 2, width: 4}\n"
+        "data: {name: npy, file: x.npy, labels: y.npy}\nphases: [{epochs: 1}]\nexport: m.tare\n");
+  const auto run = tare({"run", "masks.yaml"});
+  ASSERT_EQ(run.status, 0) << run.err;
+  io::make_directories(folder_ / "in");
+  write_png(folder_ / "in/one.png", pictures[0]);
+  const auto predicted =
+      tare({"predict", "runs/masks", "in/one.png", "x.npy", "--masks", "out", "--json-lines"});
+  ASSERT_EQ(predicted.status, 0) << predicted.err;
+  std::istringstream lines(predicted.out);
+  int64_t count = 0;
+  for (std::string line; std::getline(lines, line); ++count)
+    EXPECT_TRUE(std::filesystem::exists(folder_ / nlohmann::json::parse(line).at("mask")));
+  EXPECT_EQ(count, 25);
+  const at::Tensor first = read_image(folder_ / "out/in/one.png", 1);
+  EXPECT_EQ(first.sizes(), (at::IntArrayRef{1, 16, 16}));
+  EXPECT_LE(first.max().item<int64_t>(), 1);
+  EXPECT_TRUE(at::equal(first, read_image(folder_ / "out/x-1.png", 1)));
+  const auto scores = tare({"predict", "runs/masks", "in/one.png", "--json"});
+  const auto values =
+      nlohmann::json::parse(scores.out).at(0).at("values").get<std::vector<float>>();
+  const at::Tensor both = at::tensor(values).view({2, 16, 16});
+  EXPECT_TRUE(at::equal(first[0].to(at::kLong), both.argmax(0)));
+  const auto twice = tare({"predict", "runs/masks", "in/one.png", "in/one.png", "--masks", "out"});
+  EXPECT_THAT(twice.err, HasSubstr("two samples would have the mask 'out/in/one.png'"));
 }
 
 /// Grey pictures with the numbers of a list: how bright they are, and two labels.

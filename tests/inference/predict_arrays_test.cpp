@@ -50,7 +50,7 @@ class PredictArrays : public ::testing::Test {
   [[nodiscard]] Found predict(const std::string& file, bool text = false) const {
     Predictor predictor(dir_ / "m.tare");
     Found found;
-    cli::predict_input(
+    cli::predict_inputs(
         {.predictor = predictor,
          .text = text,
          .on_prediction =
@@ -66,7 +66,7 @@ class PredictArrays : public ::testing::Test {
                  found.errors.push_back(std::to_string(place.line) + ": " + error.what());
                }
              }},
-        (dir_ / file).string());
+        {(dir_ / file).string()});
     return found;
   }
   [[nodiscard]] Found array(const at::Tensor& tensor) const {
@@ -161,21 +161,21 @@ TEST_F(PredictArrays, AreScoredByAnArrayOfTheirClasses) {
     std::string known;
     Predictor predictor(dir_ / "m.tare");
     const cli::Truths all(predictor.manifest(), (dir_ / "y.npy").string());
-    cli::predict_input({.predictor = predictor,
-                        .truths = &all,
-                        .on_prediction =
-                            [&](const cli::SamplePlace& place, const Outputs&) {
-                              known += std::to_string(place.truth.value().index) + ' ';
-                            },
-                        .on_failure =
-                            [&](const cli::SamplePlace&) {
-                              try {
-                                throw;
-                              } catch (const std::exception& error) {
-                                known = error.what();
-                              }
-                            }},
-                       (dir_ / "x.npy").string());
+    cli::predict_inputs({.predictor = predictor,
+                         .truths = &all,
+                         .on_prediction =
+                             [&](const cli::SamplePlace& place, const Outputs&) {
+                               known += std::to_string(place.truth.value().index) + ' ';
+                             },
+                         .on_failure =
+                             [&](const cli::SamplePlace&) {
+                               try {
+                                 throw;
+                               } catch (const std::exception& error) {
+                                 known = error.what();
+                               }
+                             }},
+                        {(dir_ / "x.npy").string()});
     return known;
   };
   EXPECT_EQ(truths(at::arange(4).remainder(3)), "0 1 2 0 ");
@@ -252,17 +252,17 @@ TEST_F(PredictArrays, TextsTablesAndSeveralInputsTakeNone) {
                         return Outputs(batch.input());
                       }});
   std::string problem;
-  cli::predict_input({.predictor = predictor,
-                      .on_prediction = [](const auto&, const Outputs&) {},
-                      .on_failure =
-                          [&](const auto&) {
-                            try {
-                              throw;
-                            } catch (const ConfigError& error) {
-                              problem = error.what();
-                            }
-                          }},
-                     (dir_ / "x.npy").string());
+  cli::predict_inputs({.predictor = predictor,
+                       .on_prediction = [](const auto&, const Outputs&) {},
+                       .on_failure =
+                           [&](const auto&) {
+                             try {
+                               throw;
+                             } catch (const ConfigError& error) {
+                               problem = error.what();
+                             }
+                           }},
+                      {(dir_ / "x.npy").string()});
   EXPECT_THAT(problem, HasSubstr("the model takes 2 inputs: give a safetensors file"));
   manifest.more_inputs.clear();
   manifest.rows = RowCoding{.columns = {{.name = "a"}, {.name = "b"}, {.name = "c"}}};

@@ -350,10 +350,10 @@ TEST(PredictInput, AddsTheLengthsOrTheMaskOfASequence) {
                           seen = batch;
                           return Outputs(batch.input());
                         }});
-    cli::predict_input({.predictor = predictor,
-                        .on_prediction = [](const auto&, const Outputs&) {},
-                        .on_failure = [](const auto&) { throw; }},
-                       (dir / "rows").string());
+    cli::predict_inputs({.predictor = predictor,
+                         .on_prediction = [](const auto&, const Outputs&) {},
+                         .on_failure = [](const auto&) { throw; }},
+                        {(dir / "rows").string()});
     return seen;
   };
   const Batch lengths = read({.name = "lengths", .dtype = "int64"});

@@ -2,6 +2,7 @@
 #include "tare/cli/arguments.h"
 
 #include <algorithm>
+#include <charconv>
 // Without it cxxopts cuts every argument at its commas, as in key=[1,2].
 #define CXXOPTS_VECTOR_DELIMITER '\0'
 #include <cxxopts.hpp>
@@ -17,6 +18,21 @@ namespace tare::cli {
 std::string Arguments::get(const std::string& option, const std::string& otherwise) const {
   const auto found = options_.find(option);
   return found == options_.end() ? otherwise : found->second;
+}
+
+int64_t Arguments::number(const std::string& option, int64_t otherwise, int64_t least,
+                          int64_t most) const {
+  if (!has(option)) return otherwise;
+  const std::string text = get(option);
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error == std::errc() && end == text.data() + text.size() && value >= least && value <= most)
+    return value;
+  const std::string range = most == INT64_MAX
+                                ? ">= " + std::to_string(least)
+                                : "from " + std::to_string(least) + " to " + std::to_string(most);
+  throw ConfigError("tare", "--" + option + " must be a whole number " + range + ", got '" +
+                                printable(text) + "'");
 }
 
 std::vector<OptionSpec> all_options(const Command& command) {

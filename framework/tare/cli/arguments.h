@@ -2,6 +2,7 @@
 // are made.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
@@ -37,6 +38,10 @@ class Arguments {
   [[nodiscard]] bool has(const std::string& option) const { return options_.contains(option); }
   /// Returns the option's value, or `otherwise`.
   [[nodiscard]] std::string get(const std::string& option, const std::string& otherwise = {}) const;
+  /// Returns the option's whole number, or `otherwise` where it is not given. Throws ConfigError
+  /// for a text that is none from `least` to `most`.
+  [[nodiscard]] int64_t number(const std::string& option, int64_t otherwise, int64_t least,
+                               int64_t most = INT64_MAX) const;
 
  private:
   std::vector<std::string> positional_;

@@ -168,9 +168,10 @@ const std::vector<Command>& commands() {
         {"format", "tare|onnx|pt2|gguf|safetensors",
          "a bundle (the default), an ONNX model, a program for torch.export.load() of Python, a "
          "model gpt for llama.cpp, or the weights alone"},
-        {"weights", "as_is|fp32|fp8",
+        {"weights", "as_is|fp32|bf16|fp16|fp8|int8",
          "how matrices are stored (default: as the recipe's export_weights says; gguf takes fp32, "
          "fp16 or q8_0)"},
+        {"opset", "18|23", "onnx: version of its operators; 23 has attention as one of them"},
         {"fold-norms", "", "onnx and pt2: batch norms become part of the layers in front of them"},
         trust_option()},
        {"tare export runs/digits-staged --out digits.tare",

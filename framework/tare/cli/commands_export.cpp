@@ -35,6 +35,7 @@ int export_command(const Arguments& arguments) {
   if (arguments.has("weights")) format.weights = arguments.get("weights");
   if (arguments.has("format")) format.format = arguments.get("format");
   format.fold_norms = arguments.has("fold-norms");
+  format.opset = arguments.number("opset", format.opset, 1);
   if (arguments.has("out")) check_folder_of(arguments.get("out"), "--out");
   if (arguments.has("out") && format.format == "tare")
     check_output_file(arguments.get("out"), FileKind::bundle, "--out",

@@ -1,4 +1,5 @@
 // `tare report` and `tare compare`: writes the HTML page of a run, and shows runs side by side.
+#include <algorithm>
 #include <filesystem>
 #include <iostream>
 #include <vector>
@@ -8,6 +9,10 @@
 #include "tare/base/io.h"
 #include "tare/cli/command.h"
 #include "tare/cli/output.h"
+#include "tare/config/registry.h"
+#include "tare/model/registry.h"
+#include "tare/optim/optimizer.h"
+#include "tare/optim/schedule.h"
 #include "tare/recipe/recipe.h"
 #include "tare/report/comparison.h"
 #include "tare/report/run_data.h"
@@ -32,11 +37,22 @@ void write_tables(const fs::path& run, const fs::path& folder, const std::string
   }
 }
 
-/// Returns a recipe with all defaults, whose only phase has data of its own.
+/// Returns a recipe with all defaults, whose only phase has data and a duration of its own.
 std::string default_recipe() {
   RecipeOptions recipe;
-  recipe.phases.emplace_back().data.emplace();
+  PhaseOptions& phase = recipe.phases.emplace_back();
+  phase.data.emplace();
+  phase.duration.emplace();
   return config::to_yaml(config::to_node(recipe));
+}
+
+/// Returns the options that only this kind has, at their defaults.
+config::Node own_defaults(const std::string& choice, const std::string& kind) {
+  const auto infos = choice == "optimizer" ? optimizers::registry().infos()
+                     : choice == "model"   ? models::registry().infos()
+                                           : schedules::registry().infos();
+  const auto found = std::ranges::find(infos, kind, &config::EntryInfo::name);
+  return found == infos.end() ? config::Node::map() : found->defaults;
 }
 
 }  // namespace
@@ -69,7 +85,8 @@ int compare_command(const Arguments& arguments) {
   if (json && csv)
     throw ConfigError("tare compare", "--json and --csv contradict each other; give one of them");
   if (!file.empty()) check_output_file(file, FileKind::html, "--out");
-  const auto comparison = report::compare_runs({words.begin(), words.end()}, default_recipe());
+  const auto comparison =
+      report::compare_runs({words.begin(), words.end()}, default_recipe(), own_defaults);
   std::cout << (json  ? to_json(comparison) + '\n'
                 : csv ? to_csv(comparison)
                       : to_text(comparison, width_for(std::cout)));

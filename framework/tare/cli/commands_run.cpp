@@ -223,6 +223,8 @@ int run_command(const Arguments& arguments) {
   if (arguments.has("json")) io::write_atomically(arguments.get("json"), to_json(report) + '\n');
   if (report.unsaved)
     log::error("the last checkpoint could not be written: see the warnings above");
+  if (report.best_lost)
+    log::error("the weights of the best epoch could not be written: see the warnings above");
   if (report.reason == StopReason::interrupted) {
     if (report.unsaved)
       log::warning("stopped by a signal after the step in flight");
@@ -232,7 +234,7 @@ int run_command(const Arguments& arguments) {
                 " continues from there");
     return 128 + interrupts.signal();
   }
-  return report.unsaved ? kIo : kSuccess;
+  return report.unsaved || report.best_lost ? kIo : kSuccess;
 }
 
 int plan_command(const Arguments& arguments) {

@@ -1,5 +1,4 @@
 // `tare serve`: predictions by HTTP.
-#include <charconv>
 #include <cstdio>
 #include <string>
 
@@ -17,18 +16,6 @@ namespace tare::cli {
 namespace {
 
 constexpr const char* kServe = "tare serve";
-
-/// Returns the whole number of an option, in a range.
-int64_t number(const Arguments& arguments, const std::string& name, int64_t standard, int64_t least,
-               int64_t most) {
-  const std::string text = arguments.get(name, std::to_string(standard));
-  int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value < least || value > most)
-    throw ConfigError(kServe, "--" + name, "is no whole number in the range",
-                      std::to_string(least) + " to " + std::to_string(most), text);
-  return value;
-}
 
 int64_t bytes(const Arguments& arguments, const std::string& name, int64_t standard) {
   if (!arguments.has(name)) return standard;
@@ -48,16 +35,16 @@ int serve_command(const Arguments& arguments) {
   runtime::check_device_name(device);
   const serve::HttpOptions http{
       .host = arguments.get("host", serve::HttpOptions{}.host),
-      .port = static_cast<int>(number(arguments, "port", serve::HttpOptions{}.port, 0, 65535)),
+      .port = static_cast<int>(arguments.number("port", serve::HttpOptions{}.port, 0, 65535)),
       .most_body_bytes = bytes(arguments, "max-body", serve::HttpOptions{}.most_body_bytes),
       .connections = static_cast<int>(
-          number(arguments, "connections", serve::HttpOptions{}.connections, 1, 10000))};
+          arguments.number("connections", serve::HttpOptions{}.connections, 1, 10000))};
   serve::ServiceOptions options;
-  options.batcher.batch = number(arguments, "batch", options.batcher.batch, 1, 1 << 20);
-  options.batcher.queue = number(arguments, "queue", options.batcher.queue, 1, 1 << 20);
-  options.batcher.timeout = std::chrono::duration<double>(
-      static_cast<double>(number(arguments, "timeout", 30, 1, 86400)));
-  init({.threads = static_cast<int>(number(arguments, "threads", 0, 0, 4096)),
+  options.batcher.batch = arguments.number("batch", options.batcher.batch, 1, 1 << 20);
+  options.batcher.queue = arguments.number("queue", options.batcher.queue, 1, 1 << 20);
+  options.batcher.timeout =
+      std::chrono::duration<double>(static_cast<double>(arguments.number("timeout", 30, 1, 86400)));
+  init({.threads = static_cast<int>(arguments.number("threads", 0, 0, 4096)),
         .cuda = device == "cpu" ? CudaMode::off : CudaMode::automatic});
   const auto bundle = bundle_at(arguments.positional().front());
   Predictor predictor(bundle, {.device = device});

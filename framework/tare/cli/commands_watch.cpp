@@ -44,6 +44,16 @@ std::string unknown_text(const report::RunFiles& run) {
          rest;
 }
 
+/// Returns a line for each phase that a callback ended early.
+std::string stops_text(const RunFigures& run) {
+  std::string text;
+  for (const PhaseReport& phase : run.phases)
+    if (!phase.stopped_by.empty())
+      text += printable(report::phase_text(phase.name)) + " was stopped early by " +
+              printable(phase.stopped_by) + '\n';
+  return text;
+}
+
 /// Returns what the run does now, in one line or two.
 std::string state_text(const report::RunFiles& run,
                        const std::optional<report::LiveFigures>& live) {
@@ -54,7 +64,7 @@ std::string state_text(const report::RunFiles& run,
   if (!live) {
     if (!run.figures) return name + unknown_text(run);
     return name + to_string(run.figures->reason) + " in " + format_seconds(run.figures->seconds) +
-           '\n';
+           '\n' + stops_text(*run.figures);
   }
   const double now = Seconds(std::chrono::system_clock::now().time_since_epoch()).count();
   std::string text = name + printable(report::phase_text(live->phase)) + ", epoch " +

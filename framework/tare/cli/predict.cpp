@@ -3,6 +3,7 @@
 
 #include <c10/util/Exception.h>
 
+#include <array>
 #include <cerrno>
 #include <charconv>
 #include <cstdio>
@@ -20,6 +21,7 @@
 #include "tare/base/signals.h"
 #include "tare/cli/arguments.h"
 #include "tare/cli/predict_inputs.h"
+#include "tare/cli/predict_masks.h"
 #include "tare/cli/predict_score.h"
 #include "tare/cli/trust.h"
 #include "tare/inference/bundle_folder.h"
@@ -39,19 +41,18 @@ struct Request {
   std::string bundle;
   std::vector<std::string> inputs;
   PredictorOptions predictor{};
-  std::optional<int64_t> top{};  // unset: one
-  enum class Form { text, json, csv } form = Form::text;
+  std::optional<int64_t> top{};    // unset: one
+  std::optional<int64_t> batch{};  // unset: as many as fit
+  enum class Form { text, json, json_lines, csv } form = Form::text;
+  std::string masks{};  // the folder of --masks
   bool text = false;
   std::optional<std::string> score{};  // the value of --score
 };
 
-int64_t parse_top(const std::string& text) {
-  int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value < 1) {
-    throw ConfigError("tare predict", "--top must be a number >= 1, got '" + printable(text) + "'");
-  }
-  return value;
+/// Returns the number of an option; unset where it is not given or `auto`.
+std::optional<int64_t> number_of(const Arguments& arguments, const std::string& option) {
+  if (!arguments.has(option) || arguments.get(option) == "auto") return std::nullopt;
+  return arguments.number(option, 0, 1);
 }
 
 CudaMode cuda_for(const std::string& device) {
@@ -61,38 +62,53 @@ CudaMode cuda_for(const std::string& device) {
 }
 
 Request::Form form_of(const Arguments& arguments) {
-  const bool json = arguments.has("json"), csv = arguments.has("csv");
-  if (json && csv) throw ConfigError("tare predict", "--json and --csv exclude each other");
-  return json ? Request::Form::json : csv ? Request::Form::csv : Request::Form::text;
+  const std::array<std::pair<const char*, Request::Form>, 3> forms{
+      {{"json", Request::Form::json},
+       {"json-lines", Request::Form::json_lines},
+       {"csv", Request::Form::csv}}};
+  const char* given = nullptr;
+  Request::Form form = Request::Form::text;
+  for (const auto& [name, of_name] : forms) {
+    if (!arguments.has(name)) continue;
+    if (given)
+      throw ConfigError("tare predict",
+                        std::string("--") + given + " and --" + name + " exclude each other");
+    given = name;
+    form = of_name;
+  }
+  return form;
 }
 
 Request read(const Arguments& arguments) {
-  for (const char* other : {"top", "csv"})
+  for (const char* other : {"top", "csv", "json-lines", "masks"})
     if (arguments.has("score") && arguments.has(other))
       throw ConfigError("tare predict", "--score prints figures in place of predictions: omit --" +
                                             std::string(other));
   const auto& words = arguments.positional();
-  return {
-      .bundle = bundle_at(words.front()).string(),
-      .inputs = {words.begin() + 1, words.end()},
-      .predictor = {.device = arguments.get("device", "cpu")},
-      .top = arguments.has("top") ? std::optional(parse_top(arguments.get("top"))) : std::nullopt,
-      .form = form_of(arguments),
-      .text = arguments.has("text"),
-      .score = arguments.has("score") ? std::optional(arguments.get("score")) : std::nullopt};
+  return {.bundle = bundle_at(words.front()).string(),
+          .inputs = {words.begin() + 1, words.end()},
+          .predictor = {.device = arguments.get("device", "cpu")},
+          .top = arguments.has("top") ? std::optional(arguments.number("top", 0, 1)) : std::nullopt,
+          .batch = number_of(arguments, "batch"),
+          .form = form_of(arguments),
+          .masks = arguments.get("masks"),
+          .text = arguments.has("text"),
+          .score = arguments.has("score") ? std::optional(arguments.get("score")) : std::nullopt};
 }
 
 // Prints a line for each class, or one with the values of a model that gives no classes; as CSV,
 // with a header; as JSON, a list at the end.
 class Printer {
  public:
-  explicit Printer(const Request& request) : request_(request) {}
+  explicit Printer(const Request& request) : request_(request), masks_(request.masks) {}
 
   void add(const SamplePlace& place, const Predictor& predictor, const Outputs& outputs) {
     for (size_t i = 0; i < outputs.size(); ++i) {
       const Place output{.sample = place, .number = outputs.size() > 1 ? i + 1 : 0};
-      if (request_.form == Form::json)
-        all_.push_back(to_json(output, prediction_json(predictor, outputs, i, request_.top)));
+      if (masks_)
+        add_mask(output, outputs[i]);
+      else if (is_json())
+        put(to_json(output, prediction_json(predictor, outputs, i, request_.top)));
       else
         add(output, predictor, outputs[i]);
     }
@@ -101,7 +117,7 @@ class Printer {
   /// Adds a failure, called inside its handler; only JSON lists it, as messages are on standard
   /// error.
   void add_failure(const SamplePlace& place) {
-    if (request_.form != Form::json) return;
+    if (!is_json()) return;
     nlohmann::json sample = begin({.sample = place});
     try {
       throw;
@@ -110,13 +126,12 @@ class Printer {
     } catch (const std::exception& error) {
       sample["error"] = printable(error.what(), 1000);
     }
-    all_.push_back(sample);
+    put(std::move(sample));
   }
 
   /// Ends the output; `lists`: what was added is printed.
   void finish(bool lists) const {
-    if (lists && request_.form == Form::json)
-      std::puts(all_.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+    if (lists && request_.form == Form::json) std::puts(text_of(all_, 2).c_str());
     if (std::fflush(stdout) != 0) throw IoError("tare predict", "standard output", errno);
   }
 
@@ -132,6 +147,30 @@ class Printer {
     at::Tensor numbers{};
     std::vector<std::string> names{};
   };
+
+  [[nodiscard]] bool is_json() const {
+    return request_.form == Form::json || request_.form == Form::json_lines;
+  }
+  static std::string text_of(const nlohmann::json& value, int indent) {
+    return value.dump(indent, ' ', false, nlohmann::json::error_handler_t::replace);
+  }
+  /// Prints an entry as a line, or keeps it for the array at the end.
+  void put(nlohmann::json entry) {
+    if (request_.form == Form::json_lines)
+      std::puts(text_of(entry, -1).c_str());
+    else
+      all_.push_back(std::move(entry));
+  }
+
+  void add_mask(const Place& place, const at::Tensor& output) {
+    const std::string path = masks_.write(place.sample, output).string();
+    if (is_json())
+      put(to_json(place, {{"mask", path}}));
+    else if (request_.form == Form::csv)
+      print_row(place, 0, "", csv_text(path));
+    else
+      std::printf("%s: %s\n", text_of(place).c_str(), printable(path, 1000).c_str());
+  }
 
   void add(const Place& place, const Predictor& predictor, const at::Tensor& prediction) {
     if (!predictor.has_classes(prediction)) {
@@ -222,6 +261,7 @@ class Printer {
   }
 
   const Request& request_;
+  MaskFolder masks_;
   nlohmann::json all_ = nlohmann::json::array();
   bool has_header_ = false;
 };
@@ -258,6 +298,7 @@ int predict(const Request& request) {
   int64_t failures = 0;
   const PredictInputs inputs{.predictor = predictor,
                              .text = request.text,
+                             .batch = request.batch,
                              .truths = truths ? &*truths : nullptr,
                              .on_prediction =
                                  [&](const SamplePlace& place, const Outputs& predictions) {
@@ -276,7 +317,7 @@ int predict(const Request& request) {
                                                     printable(place.path, 1000), place.line);
                                    if (code == kSuccess) code = failed;
                                  }};
-  for (const auto& input : request.inputs) predict_input(inputs, input);
+  predict_inputs(inputs, request.inputs);
   if (failures > kShownFailures)
     std::fprintf(
         stderr, "[tare] error: %lld more samples have failed%s\n",

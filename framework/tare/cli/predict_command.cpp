@@ -15,12 +15,17 @@ const Command& predict_command() {
        {"top", "K",
         "the K most probable classes of each sample (default: 1; where a sample may have several "
         "labels: all)"},
+       {"batch", "auto|N",
+        "samples that are predicted together at most (default: auto, as many as fit)"},
        {"text", "", "lines are text: characters by the bundle's labels, or bytes, are the tokens"},
        {"score", "LABELS",
         "the metrics of labelled samples instead: classes of subfolders, columns of a table, or "
         "LABELS, a column of a list or a .npy file",
         "label"},
        {"json", "", "one JSON array instead of a line for each class"},
+       {"json-lines", "", "one JSON object a line, as soon as a sample is predicted"},
+       {"masks", "DIR",
+        "writes the class of each pixel as a PNG file below DIR, and prints the paths"},
        {"csv", "", "a table with a header instead: a row for each class, or for each value"},
        trust_option()},
       {"tare predict digits.tare seven.png --top 3",

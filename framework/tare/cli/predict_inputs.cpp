@@ -16,6 +16,7 @@
 #include "tare/base/io.h"
 #include "tare/base/log.h"
 #include "tare/cli/predict_arrays.h"
+#include "tare/cli/predict_queue.h"
 #include "tare/cli/predict_tensors.h"
 #include "tare/data/class_folders.h"
 #include "tare/data/table_head.h"
@@ -82,9 +83,10 @@ bool holds_several(std::string_view bytes, std::string_view format) {
 
 class Samples {
  public:
-  explicit Samples(const PredictInputs& inputs) : inputs_(inputs) {}
+  explicit Samples(const PredictInputs& inputs) : inputs_(inputs), queue_(inputs) {}
 
-  void read(const std::string& input) const {
+  void flush() { queue_.flush(); }
+  void read(const std::string& input) {
     guarded({input}, [&] {
       if (input != "-" && is_named(input, kTensors))
         inputs_.truths ? Truths::refuse(input) : tensors(input);
@@ -107,10 +109,11 @@ class Samples {
   }
 
   template <class Action>
-  void guarded(const SamplePlace& place, Action action) const {
+  void guarded(const SamplePlace& place, Action action) {
     try {
       action();
     } catch (...) {
+      queue_.flush();  // they come first
       inputs_.on_failure(place);
     }
   }
@@ -124,12 +127,14 @@ class Samples {
                                      "...] for each, which `tare inspect` lists");
   }
 
-  void predict(const SamplePlace& place, const at::Tensor& sample) const {
-    const Batch batch = batch_of_one(manifest(), sample);
-    inputs_.on_prediction(place, inputs_.predictor.predict(batch));
+  void predict(const SamplePlace& place, const at::Tensor& sample) {
+    queue_.add(place, batch_of_one(manifest(), sample));
+  }
+  void predict_picture(const SamplePlace& place, const at::Tensor& pixels) {
+    queue_.add(place, Batch(inputs_.predictor.picture_input(pixels)));
   }
 
-  void tensors(const fs::path& path) const {
+  void tensors(const fs::path& path) {
     const Batch all = tensors_in(path, manifest());
     for (int64_t i = 0; i < all.size(); ++i)
       guarded({path.string(), i + 1}, [&] {
@@ -137,7 +142,7 @@ class Samples {
         for (const auto& [name, tensor] : all.inputs)
           one.inputs.push_back({name, tensor.narrow(0, i, 1)});
         check_lengths(path, one);
-        inputs_.on_prediction({path.string(), i + 1}, inputs_.predictor.predict(one));
+        queue_.add({path.string(), i + 1}, std::move(one));
       });
   }
 
@@ -145,20 +150,20 @@ class Samples {
     return inputs_.predictor.sample_kind() == SampleKind::image && !inputs_.text;
   }
 
-  void file(const std::string& path) const {
+  void file(const std::string& path) {
     if (takes_pictures() && is_named(path, kLists)) return list(path);
     sample_file(path);
   }
 
   /// Predicts a file that is neither a folder nor a list of other files.
-  void sample_file(const std::string& path, const Known& known = {}) const {
+  void sample_file(const std::string& path, const Known& known = {}) {
     if (is_named(path, kArchives)) refuse_archive(path);
     if (is_named(path, kArrays)) return array(path, known);
     if (is_text_list(path)) return texts(path);
     takes_pictures() ? picture(path, known) : rows(path);
   }
 
-  void array(const std::string& path, const Known& known) const {
+  void array(const std::string& path, const Known& known) {
     if (inputs_.text)
       throw ConfigError("predict", "--text is for lines of text, and '" + printable(path) +
                                        "' is an array: omit it");
@@ -166,7 +171,7 @@ class Samples {
   }
 
   /// Predicts an array whose bytes were on standard input.
-  void array_in(std::string_view bytes) const {
+  void array_in(std::string_view bytes) {
     if (inputs_.text)
       throw ConfigError("predict",
                         "--text is for lines of text, and standard input is an array: omit it");
@@ -174,7 +179,7 @@ class Samples {
   }
 
   /// `known`: what each of the samples is known to be; unset: an array of targets has it.
-  void array(const std::string& path, const ArraySamples& all, const Known& known) const {
+  void array(const std::string& path, const ArraySamples& all, const Known& known) {
     if (all.samples.numel() == 0) refuse_empty(path, "the array has no element");
     std::vector<Truth> truths;
     if (inputs_.truths && !known) truths = inputs_.truths->of_array(path, all.samples.size(0));
@@ -184,10 +189,7 @@ class Samples {
       guarded(place, [&] {
         const at::Tensor sample = all.samples.narrow(0, i, 1);
         check_finite(sample, path, i + 1);
-        if (all.pictures)
-          inputs_.on_prediction(place, {inputs_.predictor.predict_picture(sample[0])});
-        else
-          predict(place, sample);
+        all.pictures ? predict_picture(place, sample[0]) : predict(place, sample);
       });
     }
   }
@@ -205,16 +207,15 @@ class Samples {
                           std::to_string(tokens.size(1)));
   }
 
-  void picture(const std::string& path, const Known& known) const {
+  void picture(const std::string& path, const Known& known) {
     check_known(known, path);
     const int64_t channels = inputs_.predictor.sample_shape()[0];
-    inputs_.on_prediction({path, 0, known},
-                          {inputs_.predictor.predict_picture(read_image(path, channels))});
+    predict_picture({path, 0, known}, read_image(path, channels));
   }
 
   /// Predicts the files of a folder and of those below it, each as if it were given alone; a text
   /// file is one sample, as in a data set of text files.
-  void folder(const fs::path& path) const {
+  void folder(const fs::path& path) {
     const bool tokens = inputs_.predictor.sample_kind() == SampleKind::tokens;
     if (!takes_pictures() && !tokens && (is_table() || !holds_files(path, kArrays)))
       throw ConfigError("predict", "'" + printable(path.string()) +
@@ -225,6 +226,7 @@ class Samples {
                            : !tokens        ? kArrays
                            : inputs_.text   ? kTexts
                                             : kTextsOrArrays;
+    if (inputs_.truths) inputs_.truths->check_folder(path);
     for (const auto& file : list_files_below(path, kind))
       guarded({file.string()}, [&] {
         Known known;
@@ -233,7 +235,7 @@ class Samples {
       });
   }
 
-  void text_file(const fs::path& file, const Known& known) const {
+  void text_file(const fs::path& file, const Known& known) {
     const std::string text = io::read_text(file, kMaxRowsBytes);
     if (text.empty()) refuse_empty(file.string(), "the file is empty");
     predict({file.string(), 0, known}, parse_text(text, manifest(), {file.string()}));
@@ -250,8 +252,21 @@ class Samples {
     return inputs_.truths->of_row(table, row, columns);
   }
 
+  static void warn_of_train(const TableText& list) {
+    const auto column = std::ranges::find(list.names(), "split");
+    if (column == list.names().end()) return;
+    const auto place = static_cast<size_t>(column - list.names().begin());
+    int64_t rows = 0;
+    for (int64_t row = 0; row < list.rows(); ++row) rows += list.field(row, place) == "train";
+    if (rows > 0)
+      log::warning_once(printable(list.path()) + ": --score counts all rows, also the " +
+                        format_count(rows) +
+                        " of the split train: give a list of the rows that the training has not "
+                        "seen");
+  }
+
   /// Predicts the pictures that a table names, as those of the data set image_list.
-  void list(const std::string& path) const {
+  void list(const std::string& path) {
     const TableText all = table_of(path, {});
     const auto column = std::ranges::find(all.names(), "path");
     if (column == all.names().end())
@@ -261,10 +276,7 @@ class Samples {
                             printable(listed(all.names(), kMostNames), 1000));
     const auto place = static_cast<size_t>(column - all.names().begin());
     const std::vector<size_t> known = known_columns(all);
-    if (inputs_.truths && std::ranges::find(all.names(), "split") != all.names().end())
-      log::warning_once(printable(path) +
-                        ": --score counts all rows, also those of the split train: give a list "
-                        "of the rows that the training has not seen");
+    if (inputs_.truths) warn_of_train(all);
     for (int64_t row = 0; row < all.rows(); ++row) {
       const std::string name(all.field(row, place));
       const fs::path picture = fs::path(path).parent_path() / name;
@@ -319,13 +331,13 @@ class Samples {
   }
 
   /// Predicts the texts of a table, as those of the data set text_list.
-  void texts(const std::string& path) const {
+  void texts(const std::string& path) {
     TableFindings findings;
     const TableText all = read_table(path, {}, &findings);
     texts(path, all, findings, is_named(path, kJson));
   }
   void texts(const std::string& path, const TableText& all, const TableFindings& findings,
-             bool is_json) const {
+             bool is_json) {
     const auto column = std::ranges::find(all.names(), text_column());
     if (column == all.names().end())
       throw FormatError("predict", path, "names",
@@ -346,7 +358,7 @@ class Samples {
     }
   }
 
-  void piped() const {
+  void piped() {
     if (takes_pictures()) return piped_pictures();
     if (is_table()) return table("-");
     if (std::cin.peek() == static_cast<unsigned char>(kArrayMagic.front())) {
@@ -366,7 +378,7 @@ class Samples {
   }
 
   /// Predicts the texts of a table on standard input, whose first line has been read.
-  void piped_texts(std::string text) const {
+  void piped_texts(std::string text) {
     if (inputs_.text)
       throw ConfigError("predict",
                         "standard input is a table, and --text takes each line as a text: omit "
@@ -387,7 +399,7 @@ class Samples {
 
   // Standard input is one picture, an array, or a list of paths: one a line, or with a zero byte
   // behind each.
-  void piped_pictures() const {
+  void piped_pictures() {
     if (inputs_.truths) Truths::refuse("-");
     const std::string text = io::read_text(kStandardInput, kMaxRowsBytes);
     const std::string_view format = format_of(std::as_bytes(std::span(text)));
@@ -397,7 +409,7 @@ class Samples {
                                          ": give a list of paths");
       const int64_t channels = inputs_.predictor.sample_shape()[0];
       const at::Tensor pixels = decode_image(std::as_bytes(std::span(text)), "-", channels);
-      inputs_.on_prediction({"-"}, {inputs_.predictor.predict_picture(pixels)});
+      predict_picture({"-"}, pixels);
       return;
     }
     if (text.starts_with(kArrayMagic)) return array_in(text);
@@ -434,7 +446,7 @@ class Samples {
                                      "numpy.load('x.npz')['NAME']), and give x.npy"));
   }
 
-  void rows(const std::string& path) const {
+  void rows(const std::string& path) {
     if (is_table()) return table(path);
     check_known({}, path);
     std::istringstream lines(io::read_text(path, kMaxRowsBytes));
@@ -444,7 +456,7 @@ class Samples {
   [[nodiscard]] bool is_table() const { return manifest().rows && !inputs_.text; }
 
   /// Reads a table, whose lines that cannot be read fail alone.
-  [[nodiscard]] TableText table_of(const std::string& path, const TableFormat& format) const {
+  [[nodiscard]] TableText table_of(const std::string& path, const TableFormat& format) {
     TableFindings findings;
     TableText all = read_table(path, format, &findings);
     report(findings, path);
@@ -452,14 +464,14 @@ class Samples {
   }
 
   /// Reports the lines of a table that cannot be read.
-  void report(const TableFindings& findings, const std::string& path) const {
+  void report(const TableFindings& findings, const std::string& path) {
     for (const TableFinding& finding : findings.list)
       guarded({path, finding.line}, [&] {
         throw FormatError("predict", path, "line " + std::to_string(finding.line), finding.problem);
       });
   }
 
-  void table(const std::string& path) const {
+  void table(const std::string& path) {
     const RowCoding& coding = *manifest().rows;
     const TableText all = table_of(path, coding.format());
     const RowEncoder rows(coding, all);
@@ -479,8 +491,7 @@ class Samples {
   }
 
   /// Predicts lines as they come. `first`: the line that has been read already; null: none has.
-  void rows_of(std::istream& lines, const std::string& path,
-               const std::string* first = nullptr) const {
+  void rows_of(std::istream& lines, const std::string& path, const std::string* first = nullptr) {
     LinePlace place{path, 1};
     bool any = false;
     const auto next = [&](std::string& line) {
@@ -495,6 +506,7 @@ class Samples {
       const bool names_columns = place.number == 1 && !inputs_.text && is_header(line) &&
                                  inputs_.predictor.sample_kind() != SampleKind::tokens;
       if (!names_columns) guarded({place.path, place.number}, [&] { row(line, place); });
+      if (path == "-") queue_.flush();
       any |= !names_columns;
     }
     if (!any)
@@ -506,18 +518,21 @@ class Samples {
                                                    : ""));
   }
 
-  void row(const std::string& line, const LinePlace& place) const {
+  void row(const std::string& line, const LinePlace& place) {
     predict({place.path, place.number}, inputs_.text ? parse_text(line, manifest(), place)
                                                      : parse_numbers(line, manifest(), place));
   }
 
   const PredictInputs& inputs_;
+  PredictQueue queue_;
 };
 
 }  // namespace
 
-void predict_input(const PredictInputs& inputs, const std::string& input) {
-  Samples(inputs).read(input);
+void predict_inputs(const PredictInputs& inputs, const std::vector<std::string>& paths) {
+  Samples samples(inputs);
+  for (const std::string& path : paths) samples.read(path);
+  samples.flush();
 }
 
 }  // namespace tare::cli

@@ -4,6 +4,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "tare/cli/predict_truth.h"
 #include "tare/inference/predictor.h"
@@ -22,6 +23,8 @@ struct PredictInputs {
   /// Computes the predictions; must outlive this object.
   Predictor& predictor;
   bool text = false;  ///< lines are text, not numbers
+  /// Samples that are predicted together at most; unset: as many as fit, see PredictQueue.
+  std::optional<int64_t> batch{};
   /// Finds what each sample is known to be, and a sample without it fails; null: nothing is known.
   const Truths* truths = nullptr;
   /// Gets the model's outputs for one sample, each [1, ...].
@@ -31,7 +34,8 @@ struct PredictInputs {
   std::function<void(const SamplePlace&)> on_failure{};
 };
 
-/// Predicts every sample of `input`. For a model of pictures: a PNG, JPEG or WebP file, a folder
+/// Predicts every sample of the inputs, in their order. Lines of standard input are predicted as
+/// they come. For a model of pictures: a PNG, JPEG or WebP file, a folder
 /// (its pictures and those of its subfolders, in bytewise order), a table whose column `path` names
 /// pictures relative to its own folder, "-" for a picture or a list of paths on standard input, one
 /// a line or with a zero byte behind each. For other models: a file with one sample a line, "-" for
@@ -40,6 +44,6 @@ struct PredictInputs {
 /// tensor [samples, ...] for each input under its name, the first under any. For a model of one
 /// input that is no row of a table also a .npy file, see read_array(), in a folder, in a list, or
 /// on standard input.
-void predict_input(const PredictInputs& inputs, const std::string& input);
+void predict_inputs(const PredictInputs& inputs, const std::vector<std::string>& paths);
 
 }  // namespace tare::cli

@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <utility>
 
@@ -21,6 +22,8 @@ namespace fs = std::filesystem;
 
 constexpr const char* kWhere = "predict";
 constexpr size_t kMostNames = 20;
+/// Lists the folders of splits, those that a training has not seen first.
+constexpr std::array<const char*, 4> kSplits{"test", "valid", "val", "train"};
 
 /// Returns the number of outputs that numbers are compared with; unset: not known.
 std::optional<int64_t> outputs_of(const BundleManifest& manifest) {
@@ -60,6 +63,21 @@ Truth Truths::of_class(std::string_view name) const {
   throw ConfigError(kWhere, "the class " + label_text(name) + " is none of the model" +
                                 did_you_mean(std::string(name), labels) + "; its classes are " +
                                 listed(labels, kMostNames));
+}
+
+void Truths::check_folder(const fs::path& folder) const {
+  const auto is_there = [&](const std::string& name) {
+    std::error_code ignored;  // what cannot be looked at is no folder
+    return fs::is_directory(folder / name, ignored);
+  };
+  if (std::ranges::any_of(manifest_.labels, is_there)) return;
+  const auto split = std::ranges::find_if(kSplits, is_there);
+  if (split == kSplits.end()) return;
+  const std::string found = printable((folder / *split).string(), 1000);
+  throw ConfigError(kWhere, "'" + found +
+                                "' is a split and no class of the model, and --score takes the "
+                                "classes of files from the subfolders of '" +
+                                printable(folder.string(), 1000) + "': give '" + found + "'");
 }
 
 Truth Truths::of_file(const fs::path& folder, const fs::path& file) const {

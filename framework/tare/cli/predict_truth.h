@@ -27,8 +27,11 @@ class Truths {
   /// Throws ConfigError for a model whose predictions cannot be scored.
   Truths(const BundleManifest& manifest, std::string given);
 
-  /// Returns the class of a file below a folder, which is the subfolder that it is in. Throws
-  /// ConfigError for a file without a class, and a class that the model does not have.
+  /// Throws ConfigError for a folder whose subfolders are splits and no classes of the model.
+  void check_folder(const std::filesystem::path& folder) const;
+  /// Returns the class of a file below a folder, which is the subfolder directly in the folder that
+  /// leads to the file. Throws ConfigError for a file without a class, and a class that the model
+  /// does not have.
   [[nodiscard]] Truth of_file(const std::filesystem::path& folder,
                               const std::filesystem::path& file) const;
   /// Returns the places of the columns that have the classes or the numbers. Throws ConfigError for
