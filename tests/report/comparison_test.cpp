@@ -13,6 +13,7 @@
 #include "support/temp_dir.h"
 #include "tare/base/error.h"
 #include "tare/base/terminal.h"
+#include "tare/config/node.h"
 
 namespace tare::report {
 namespace {
@@ -35,6 +36,10 @@ class ComparedRuns : public ::testing::Test {
                "phases:\n  - name: head\n    epochs: 3\n  - name: rest\n");
   }
   [[nodiscard]] Comparison compared() const { return compare_runs({folder_ / "a", folder_ / "b"}); }
+  void write_recipes(const std::string& a, const std::string& b) const {
+    write_file(folder_ / "a" / "recipe.yaml", "name: one\n" + a);
+    write_file(folder_ / "b" / "recipe.yaml", "name: two\n" + b);
+  }
   TempDir folder_;
 };
 
@@ -55,14 +60,80 @@ TEST_F(ComparedRuns, ListTheSettingsInWhichTheyDiffer) {
 }
 
 TEST_F(ComparedRuns, DifferInCallbacksWithoutOptions) {
-  for (const auto& [run, callbacks] :
-       {std::pair{"a", "[{gradient_norm: {}}, {memory_log: {}}]"}, {"b", "[{memory_log: {}}]"}})
-    write_file(folder_ / run / "recipe.yaml",
-               "name: one\ncallbacks: " + std::string(callbacks) + "\nphases: [{name: head}]\n");
+  write_recipes("callbacks: [{gradient_norm: {}}, {memory_log: {}}]\n",
+                "callbacks: [{memory_log: {}}]\n");
+  EXPECT_THAT(row(compared().settings, "callbacks").texts,
+              ElementsAre("[{gradient_norm: {}}, {memory_log: {}}]", "[{memory_log: {}}]"));
+}
+
+// What both runs have is denied by no row, in whatever form the recipe writes it.
+TEST_F(ComparedRuns, HaveOneRowForAListThatIsShorterInOne) {
+  write_recipes("metrics: [accuracy]\nloss: cross_entropy\n",
+                "metrics: [accuracy, {top_k: {k: 3, as: ''}}]\n"
+                "loss: {cross_entropy: {label_smoothing: 0.1, class_weights: []}}\n");
   const Comparison c = compared();
-  EXPECT_THAT(row(c.settings, "callbacks.0.gradient_norm").texts, ElementsAre("{}", "-"));
-  EXPECT_THAT(row(c.settings, "callbacks.0.memory_log").texts, ElementsAre("-", "{}"));
-  EXPECT_THAT(row(c.settings, "callbacks.1.memory_log").texts, ElementsAre("{}", "-"));
+  ASSERT_EQ(c.settings.size(), 2U);
+  EXPECT_THAT(row(c.settings, "metrics").texts,
+              ElementsAre("[accuracy]", "[accuracy, {top_k: {k: 3, as: \"\"}}]"));
+  EXPECT_THAT(
+      row(c.settings, "loss").texts,
+      ElementsAre("cross_entropy", "{cross_entropy: {label_smoothing: 0.1, class_weights: []}}"));
+}
+
+TEST_F(ComparedRuns, HaveARowForEachOptionOfAListThatBothHave) {
+  write_recipes(
+      "metrics: [accuracy, {top_k: {k: 3}}]\ncallbacks: [{ema: {decay: 0.9, every: 1}}]\n",
+      "metrics: [f1, {top_k: {k: 4}}]\ncallbacks: [{ema: {decay: 0.8, every: 1}}]\n");
+  const Comparison c = compared();
+  ASSERT_EQ(c.settings.size(), 3U);
+  EXPECT_THAT(row(c.settings, "callbacks.0.ema.decay").texts, ElementsAre("0.9", "0.8"));
+  EXPECT_THAT(row(c.settings, "metrics.0").texts, ElementsAre("accuracy", "f1"));
+  EXPECT_THAT(row(c.settings, "metrics.1.top_k.k").texts, ElementsAre("3", "4"));
+}
+
+// A rate of each layer group, and a list in place of a word.
+TEST_F(ComparedRuns, HaveOneRowForAValueOfAnotherKind) {
+  write_recipes("lr: 0.001\nfreeze: null\n", "lr: {from: 1e-5, to: 0.001}\nfreeze: [a, b]\n");
+  const Comparison c = compared();
+  ASSERT_EQ(c.settings.size(), 2U);
+  EXPECT_THAT(row(c.settings, "freeze").texts, ElementsAre("null", "[a, b]"));
+  EXPECT_THAT(row(c.settings, "lr").texts, ElementsAre("0.001", "{from: 1e-5, to: 0.001}"));
+}
+
+TEST_F(ComparedRuns, HaveTheDefaultOfAKeyThatTheRecipeOmits) {
+  write_recipes("optimizer: {kind: muon, options: {}}\n",
+                "optimizer: {kind: muon, options: {ns_steps: 4}}\nseed: 7\nbatch: 64\n");
+  const OwnDefaults own = [](const std::string& choice, const std::string& kind) {
+    EXPECT_EQ(choice + ' ' + kind, "optimizer muon");
+    return config::parse_text("{ns_steps: 5, float32: false}", "defaults");
+  };
+  const Comparison c = compare_runs({folder_ / "a", folder_ / "b"}, "seed: 42\nbatch: 64\n", own);
+  ASSERT_EQ(c.settings.size(), 2U);
+  EXPECT_THAT(row(c.settings, "optimizer.options.ns_steps").texts, ElementsAre("5", "4"));
+  EXPECT_THAT(row(c.settings, "seed").texts, ElementsAre("42", "7"));
+}
+
+// Another run that has no such optimizer has no such option.
+TEST_F(ComparedRuns, HaveNoDefaultOfAnotherKind) {
+  write_recipes("optimizer: {kind: sgd, options: {}}\n",
+                "optimizer: {kind: muon, options: {ns_steps: 4}}\n");
+  const OwnDefaults own = [](const std::string&, const std::string& kind) {
+    return kind == "muon" ? config::parse_text("{ns_steps: 5}", "defaults") : config::Node::map();
+  };
+  const Comparison c = compare_runs({folder_ / "a", folder_ / "b"}, {}, own);
+  EXPECT_THAT(row(c.settings, "optimizer.options.ns_steps").texts, ElementsAre("-", "4"));
+}
+
+// A phase without data of its own has those of the recipe.
+TEST_F(ComparedRuns, ListNoDefaultsOfDataThatAPhaseLacks) {
+  write_recipes("phases: [{name: head, data: null}]\n",
+                "phases: [{name: head, data: {name: mnist, size: 0, fit: crop}}]\n");
+  const Comparison c =
+      compare_runs({folder_ / "a", folder_ / "b"},
+                   "phases: [{name: '', data: {name: '', size: 0, fit: stretch}}]\n");
+  ASSERT_EQ(c.settings.size(), 2U);
+  EXPECT_THAT(row(c.settings, "phases.0.data.fit").texts, ElementsAre("-", "crop"));
+  EXPECT_THAT(row(c.settings, "phases.0.data.name").texts, ElementsAre("-", "mnist"));
 }
 
 // A phase that one run alone has lists what it sets, and not what it leaves at the defaults.

@@ -106,9 +106,9 @@ TEST(RunFiles, ListEveryMember) {
     EXPECT_EQ(listed<PhaseLeak>(), 6U);
   }
   {
-    [[maybe_unused]] const auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u] =
-        PhaseReport{};
-    EXPECT_EQ(listed<PhaseReport>(), 21U);
+    [[maybe_unused]] const auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u,
+                                  v] = PhaseReport{};
+    EXPECT_EQ(listed<PhaseReport>(), 22U);
   }
   {
     [[maybe_unused]] const auto& [a, b, c, d, e, f] = ScheduledStep{};
@@ -227,8 +227,8 @@ TEST(RunFiles, KeepNamesAndOrderOfTheirKeys) {
             "classification worst_rows export residual_bytes process_bytes seconds tracker ");
   EXPECT_EQ(keys(json["phases"][0]),
             "name epochs validations seconds samples_per_s consumed_bytes data_bytes peak_bytes "
-            "micro_batch overflows restored_epoch restored_step reclaimed_bytes residual_bytes "
-            "fragmented_bytes "
+            "micro_batch overflows restored_epoch restored_step stopped_by reclaimed_bytes "
+            "residual_bytes fragmented_bytes "
             "allocator_retries leaks planned_peak_bytes not_planned lr_find schedule ");
   EXPECT_EQ(keys(json["phases"][0]["lr_find"]),
             "lr suggestion valley steepest minimum steps stopped_early seconds ");
@@ -340,9 +340,9 @@ TEST(RunFiles, NameEveryKeyThatIsMissing) {
   for (const char* key : {"name", "epochs", "seconds", "samples_per_s", "consumed_bytes",
                           "peak_bytes", "reclaimed_bytes", "residual_bytes"})
     EXPECT_EQ(without("/phases/1", key), std::string("phases[1].") + key);
-  for (const char* key :
-       {"data_bytes", "micro_batch", "overflows", "restored_epoch", "leaks", "validations",
-        "fragmented_bytes", "allocator_retries", "planned_peak_bytes", "not_planned"})
+  for (const char* key : {"data_bytes", "micro_batch", "overflows", "restored_epoch", "stopped_by",
+                          "leaks", "validations", "fragmented_bytes", "allocator_retries",
+                          "planned_peak_bytes", "not_planned"})
     EXPECT_EQ(without("/phases/1", key), "accepted") << key;
   for (const char* key :
        {"machine", "tracker", "test", "valid", "classification", "worst_rows", "export"})

@@ -378,6 +378,16 @@ TEST(RunReport, TellsOfMicroBatchesAndOverflows) {
   const std::string html = html_report(folder.path());
   EXPECT_THAT(html, HasSubstr("head worked on batches in parts; its micro-batches were of 52 "));
   EXPECT_THAT(html, HasSubstr("head skipped 3 steps"));
+  EXPECT_THAT(html, Not(HasSubstr("stopped early")));
+}
+
+TEST(RunReport, NamesTheCallbackThatStoppedAPhaseEarly) {
+  const TempDir folder;
+  write_run(folder.path());
+  add_to_first_phase(folder.path(), R"("stopped_by":"stop_file:<stop>",)");
+  const std::string html = html_report(folder.path());
+  EXPECT_TRUE(is_well_formed(html));
+  EXPECT_THAT(html, HasSubstr("head was stopped early by stop_file:&lt;stop&gt;."));
 }
 
 TEST(RunReport, ListsLeaksByTheLineThatAllocatedThem) {

@@ -13,8 +13,8 @@
 #include "tare/base/csv.h"
 #include "tare/base/error.h"
 #include "tare/base/table.h"
-#include "tare/config/node.h"
 #include "tare/report/chart.h"
+#include "tare/report/compared_settings.h"
 #include "tare/report/markup.h"
 #include "tare/report/page.h"
 #include "tare/report/read_run.h"
@@ -26,81 +26,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kNone = "-";
-constexpr const char* kPhases = "phases";
-
-// ---- settings
-
-using Settings = std::map<std::string, std::string>;
-
-/// Adds the scalars below a node, and its lists without mappings and its empty mappings as one
-/// value each.
-void flatten(const config::Node& node, const std::string& path, Settings& into) {
-  const auto has_maps = [](const config::Node& list) {
-    return std::ranges::any_of(
-        list.items, [](const config::Node& item) { return item.kind == config::Kind::map; });
-  };
-  if (node.kind == config::Kind::map && !node.entries.empty()) {
-    for (const auto& entry : node.entries)
-      flatten(entry.value, path.empty() ? entry.key : path + '.' + entry.key, into);
-  } else if (node.kind == config::Kind::sequence && has_maps(node)) {
-    if (path == kPhases) into[path] = std::to_string(node.items.size());
-    for (size_t i = 0; i < node.items.size(); ++i)
-      flatten(node.items[i], path + '.' + std::to_string(i), into);
-  } else {
-    into[path] = node.kind == config::Kind::scalar ? node.text : config::flow_text(node);
-  }
-}
-
-Settings settings_of(const std::string& recipe) {
-  Settings settings;
-  if (recipe.empty()) return settings;
-  flatten(config::parse_text(recipe, "recipe.yaml"), "", settings);
-  settings.erase("name");
-  settings.erase("folder");
-  return settings;
-}
-
-/// Returns "phases.0.lr" for "phases.3.lr".
-std::string in_first_phase(const std::string& path) {
-  const std::string before = std::string(kPhases) + '.';
-  if (!path.starts_with(before)) return path;
-  const size_t dot = path.find('.', before.size());
-  return dot == std::string::npos ? path : before + '0' + path.substr(dot);
-}
-
-/// Whether some runs lack the setting, and the others say no more by it.
-bool says_nothing(const ComparedRow& row, const Settings& defaults) {
-  const auto& texts = row.texts;
-  if (std::ranges::find(texts, kNone) == texts.end()) return false;
-  const auto found = defaults.find(in_first_phase(row.name));
-  return std::ranges::all_of(texts, [&](const std::string& text) {
-    return text == kNone || text.empty() || text == "null" ||
-           (found != defaults.end() && text == found->second);
-  });
-}
-
-std::vector<ComparedRow> differing(const std::vector<RunFiles>& runs, const Settings& defaults) {
-  std::vector<Settings> all;
-  std::set<std::string> paths;
-  for (const auto& run : runs) {
-    all.push_back(settings_of(run.recipe));
-    for (const auto& [path, value] : all.back()) paths.insert(path);
-  }
-  std::vector<ComparedRow> rows;
-  for (const auto& path : paths) {
-    ComparedRow row{.name = path};
-    for (const auto& settings : all) {
-      const auto found = settings.find(path);
-      row.texts.push_back(found == settings.end() ? kNone : found->second);
-    }
-    const bool differ =
-        std::ranges::adjacent_find(row.texts, std::not_equal_to()) != row.texts.end();
-    if (differ && !says_nothing(row, defaults)) rows.push_back(std::move(row));
-  }
-  return rows;
-}
-
 // ---- figures
 
 /// Collects rows, one call for each figure of each run in the order of the runs.
@@ -111,8 +36,8 @@ class Figures {
   void add(size_t run, const std::string& name, double value, const std::string& text) {
     auto found = std::ranges::find(rows_, name, &ComparedRow::name);
     if (found == rows_.end()) {
-      rows_.push_back(
-          {name, std::vector<std::string>(runs_, kNone), std::vector<double>(runs_, std::nan(""))});
+      rows_.push_back({name, std::vector<std::string>(runs_, kNoSetting),
+                       std::vector<double>(runs_, std::nan(""))});
       found = rows_.end() - 1;
     }
     found->texts[run] = text;
@@ -329,14 +254,17 @@ std::string tests_of(const Comparison& comparison) {
 
 }  // namespace
 
-Comparison compare_runs(const std::vector<fs::path>& folders, const std::string& defaults) {
+Comparison compare_runs(const std::vector<fs::path>& folders, const std::string& defaults,
+                        const OwnDefaults& own_defaults) {
   if (folders.size() < 2 || folders.size() > kMostCompared)
     throw ConfigError("compare", "compares 2 to " + std::to_string(kMostCompared) + " runs, got " +
                                      std::to_string(folders.size()));
   std::vector<RunFiles> runs;
   for (const auto& folder : folders) runs.push_back(read_run(folder, folder));
+  std::vector<std::string> recipes;
+  for (const RunFiles& run : runs) recipes.push_back(run.recipe);
   Comparison result{.runs = names_of(runs, folders),
-                    .settings = differing(runs, settings_of(defaults)),
+                    .settings = compared_settings(recipes, defaults, own_defaults),
                     .curves = curves_of(runs)};
   for (const auto& run : runs) result.tests.push_back(test_of(run));
   Figures figures(runs.size());
@@ -369,7 +297,7 @@ std::string to_csv(const Comparison& comparison) {
   text += '\n';
   for (const auto& row : comparison.settings) {
     text += "setting," + csv_field(row.name) + ',';
-    for (const auto& value : row.texts) text += ',' + (value == kNone ? "" : csv_field(value));
+    for (const auto& value : row.texts) text += ',' + (value == kNoSetting ? "" : csv_field(value));
     text += '\n';
   }
   for (const auto& row : comparison.figures) {

@@ -4,16 +4,26 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "tare/config/node.h"
 #include "tare/report/run_files.h"
 
 namespace tare::report {
 
 /// Bounds the runs of a comparison: each has a colour of its own in the charts.
 inline constexpr size_t kMostCompared = 9;
+
+/// Is the text of a setting or a figure that a run does not have.
+inline constexpr const char* kNoSetting = "-";
+
+/// Returns the options that a choice of a recipe has beside the keys of all kinds, each with its
+/// default. `choice`: the key of the recipe, such as "optimizer"; `kind`: the name that the recipe
+/// gives there. An empty mapping: there are none, or the kind is unknown.
+using OwnDefaults = std::function<config::Node(const std::string& choice, const std::string& kind)>;
 
 /// Holds one line of a comparison: a setting or a figure of each run.
 struct ComparedRow {
@@ -58,13 +68,15 @@ struct Comparison {
 };
 
 /// Reads the folders of 2 to kMostCompared runs, as `tare run` leaves them. The name and the folder
-/// of a run count as no setting. A setting that some of the runs do not have, and that is empty or
-/// at its default in the others, is skipped. `defaults`: the text of a recipe with all defaults,
-/// whose first phase stands for every phase. Throws IoError for a file that cannot be read,
-/// ConfigError for another number of folders and for a folder without a run, FormatError for a
-/// damaged file.
+/// of a run count as no setting. A key that a recipe lacks has its default. A setting that some of
+/// the runs do not have, such as that of a phase more, and that is empty or at its default in the
+/// others, is skipped. `defaults`: the text of a recipe with all defaults, whose first phase stands
+/// for every phase; `own_defaults`: empty, where such options have none. Throws IoError for a file
+/// that cannot be read, ConfigError for another number of folders and for a folder without a run,
+/// FormatError for a damaged file.
 [[nodiscard]] Comparison compare_runs(const std::vector<std::filesystem::path>& folders,
-                                      const std::string& defaults = {});
+                                      const std::string& defaults = {},
+                                      const OwnDefaults& own_defaults = {});
 
 /// Returns tables of the settings and the figures, within `width` columns.
 [[nodiscard]] std::string to_text(const Comparison& comparison, size_t width);

@@ -152,6 +152,7 @@ struct PhaseReport {
   int64_t overflows = 0;                        ///< see FitResult
   int64_t restored_epoch = 0;                   ///< see FitResult
   int64_t restored_step = 0;                    ///< see FitResult
+  std::string stopped_by{};                     ///< callback that ended it early; empty: none did
   int64_t reclaimed_bytes = 0;                  ///< freed by its purge
   int64_t residual_bytes = 0;                   ///< tracked after the phase minus at its start
   int64_t fragmented_bytes = 0;                 ///< see DeviceReport; 0 on the host
@@ -176,6 +177,7 @@ void visit_fields(Visit& visit, PhaseReport& phase) {
   visit("overflows", phase.overflows, Presence::since_later);
   visit("restored_epoch", phase.restored_epoch, Presence::since_later);
   visit("restored_step", phase.restored_step, Presence::where_set);
+  visit("stopped_by", phase.stopped_by, Presence::where_set);
   visit("reclaimed_bytes", phase.reclaimed_bytes);
   visit("residual_bytes", phase.residual_bytes);
   visit("fragmented_bytes", phase.fragmented_bytes, Presence::since_later);

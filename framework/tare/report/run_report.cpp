@@ -256,6 +256,8 @@ std::string remarks(const RunFiles& run) {
                   ", inside epoch " + format_count(epoch) + ".");
     else if (epoch > 0)
       all += note(title + " ended with the weights of epoch " + format_count(epoch) + ".");
+    if (const std::string& name = phase.figures->stopped_by; !name.empty())
+      all += note(title + " was stopped early by " + name + ".");
     if (const int64_t steps = phase.figures->overflows; steps > 0)
       all += note(title + " skipped " + format_count(steps) + " steps whose gradients overflowed.");
   }
