@@ -106,6 +106,32 @@ TEST(SaveBest, AFailedSaveIsAWarningAndTheBestIsTheOneThatWasSaved) {
   EXPECT_EQ(learner.saved.size(), 2U);
 }
 
+TEST(SaveBest, SaysThatTheBestWeightsAreLostUnlessTheyAreTheLast) {
+  const auto lost = [](const std::vector<double>& losses, size_t full_from) {
+    FakeLearner learner;
+    FitContext c{.learner = learner};
+    SaveBest best;
+    best.before_fit(c);
+    ::testing::internal::CaptureStderr();
+    for (size_t i = 0; i < losses.size(); ++i) {
+      learner.full = i == full_from;
+      c.row = row(losses[i], 0);
+      c.row.epoch = static_cast<int64_t>(i) + 1;
+      ++c.step;
+      best.after_epoch(c);
+    }
+    best.after_fit(c);
+    const std::string warnings = ::testing::internal::GetCapturedStderr();
+    EXPECT_EQ(warnings.find("so that they are lost") != std::string::npos, best.is_lost());
+    return std::pair(best.is_lost(), learner.restored.size());
+  };
+  EXPECT_EQ(lost({0.5, 0.3, 0.4}, 1), std::pair(true, size_t{1}))
+      << "those of epoch 3 are restored";
+  EXPECT_EQ(lost({0.5, 0.4, 0.3}, 2), std::pair(false, size_t{0})) << "the model has the best";
+  EXPECT_EQ(lost({0.5, 0.3, 0.2}, 1), std::pair(false, size_t{1})) << "a better one is saved";
+  EXPECT_EQ(lost({0.5, 0.4, 0.3}, 9), std::pair(false, size_t{1}));
+}
+
 TEST(EarlyStopping, WaitsForItsPatience) {
   FakeLearner learner;
   FitContext c{.learner = learner};

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "support/tare_folder.h"
 
@@ -16,6 +17,7 @@ namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr double kRounding = 1e-5;  // of float32, relative; batches differ
 
@@ -135,13 +137,36 @@ TEST_F(ScoreCommand, OfPicturesTakesClassesFromFoldersAndLists) {
     EXPECT_NEAR(scored.at("metrics").at(metric), tested("p", metric), kRounding) << metric;
   const auto listed = tare({"predict", "runs/p", "list.csv", "--score"});
   EXPECT_THAT(listed.out, HasSubstr("160 samples: accuracy "));
-  EXPECT_THAT(listed.err, HasSubstr("--score counts all rows, also those of the split train"));
+  EXPECT_THAT(listed.err, HasSubstr("list.csv: --score counts all rows, also the 100 of the "
+                                    "split train: give a list"));
+  // Rows of other splits are what the training has not seen.
+  std::string unseen = "path,label,split\n";
+  std::istringstream rows(list);
+  for (std::string line; std::getline(rows, line);)
+    if (line.ends_with(",test")) unseen += line + '\n';
+  write("unseen.csv", unseen);
+  const auto without_train = tare({"predict", "runs/p", "unseen.csv", "--score"});
+  EXPECT_THAT(without_train.out, HasSubstr("60 samples: accuracy "));
+  EXPECT_THAT(without_train.err, Not(HasSubstr("split")));
   const auto class_folder = tare({"predict", "runs/p", "others/3", "--score"});
   EXPECT_EQ(class_folder.status, 2);
   EXPECT_THAT(class_folder.err,
               HasSubstr("has no class: --score takes the class of a file from the "
                         "subfolder of 'others/3' that it is in"));
   EXPECT_THAT(class_folder.out, HasSubstr("0 samples\n"));
+  // Folders of splits are no classes; a file deeper in a class is of it.
+  fs::create_directories(folder_ / "splits");
+  fs::copy(folder_ / "all", folder_ / "splits/train", fs::copy_options::recursive);
+  fs::copy(folder_ / "others", folder_ / "splits/test", fs::copy_options::recursive);
+  const auto splits = tare({"predict", "runs/p", "splits", "--score"});
+  EXPECT_EQ(splits.status, 2);
+  EXPECT_THAT(splits.err,
+              HasSubstr("'splits/test' is a split and no class of the model, and --score takes the "
+                        "classes of files from the subfolders of 'splits': give 'splits/test'"));
+  EXPECT_EQ(score("p", {"splits/test", "--score"}).at("metrics"), scored.at("metrics"));
+  fs::create_directories(folder_ / "deep/3");
+  fs::copy(folder_ / "others/4", folder_ / "deep/3/4");
+  EXPECT_EQ(score("p", {"deep", "--score"}).at("failed"), 0);
   const auto one = fs::directory_iterator(folder_ / "others/3")->path().string();
   EXPECT_THAT(tare({"predict", "runs/p", one, "--score"}).err,
               HasSubstr("has nothing with which --score compares: give a folder with a subfolder"));

@@ -8,7 +8,7 @@
 #include "learner/state.h"
 #include "tare/base/error.h"
 #include "tare/inference/predictor.h"
-#include "tare/model/fp8.h"
+#include "tare/model/coded_weight.h"
 #include "tare/model/registry.h"
 #include "tare/model/stored.h"
 

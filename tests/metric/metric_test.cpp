@@ -161,7 +161,7 @@ TEST(Metric, TheColumnHasTheNameThatIsGiven) {
   const Tensor output = at::tensor({0.1F, 0.9F, 0.8F, 0.2F, 0.3F, 0.7F}).view({3, 2});
   const Tensor target = at::tensor({1, 0, 0}, at::kLong);
   EXPECT_EQ(once(named, output, target), once(plain, output, target));
-  for (const char* name : {"f 1", "f1.a", "accuracy", "valid_loss"})
+  for (const char* name : {"f 1", "f1.a", "accuracy", "valid_loss", "loss", "seconds"})
     EXPECT_THROW(MetricState(Metric("f1", AverageOptions{.as = name})), ConfigError) << name;
 }
 

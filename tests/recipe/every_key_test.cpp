@@ -418,6 +418,7 @@ KeyRows EveryKey::rows() const {
       {"test", {"test=false"}},
       {"export", {"export=a.tare"}},
       {"export_weights", {"export_weights=fp8", {"export=a.tare"}}},
+      {"export_tolerance", {"export_tolerance=1e-9", {"export=a.tare", "export_weights=fp8"}}},
       {"export_formats", {"export_formats=[safetensors]", {"export=a.tare"}}},
       {"phases.N.name", {"phases.1.name=other"}},
       {"phases.N.data", {"phases.1.data={name: generated_digits, count: 64, size: 12}"}},
@@ -677,18 +678,26 @@ KeyRows EveryKey::option_rows() const {
       {"transforms.shift.pixels", transform("shift", "", "pixels: 1")},
       {"transforms.shift.padding", transform("shift", "", "padding: edge")},
       {"metrics.accuracy.threshold", threshold("accuracy")},
+      {"metrics.accuracy.as", metric("accuracy", "as: mine")},
       {"metrics.top_k.k", metric("top_k", "k: 2")},
+      {"metrics.top_k.as", metric("top_k", "as: mine")},
       {"metrics.precision.average", metric("precision", "average: micro")},
       {"metrics.precision.threshold", threshold("precision")},
+      {"metrics.precision.as", metric("precision", "as: mine")},
       {"metrics.recall.average", metric("recall", "average: micro")},
       {"metrics.recall.threshold", threshold("recall")},
+      {"metrics.recall.as", metric("recall", "as: mine")},
       {"metrics.f1.average", metric("f1", "average: weighted")},
       {"metrics.f1.threshold", threshold("f1")},
+      {"metrics.f1.as", metric("f1", "as: mine")},
       {"metrics.iou.ignore_index", metric("iou", "ignore_index: 3")},
       {"metrics.iou.threshold", threshold("iou")},
+      {"metrics.iou.as", metric("iou", "as: mine")},
       {"metrics.dice.ignore_index", metric("dice", "ignore_index: 3")},
       {"metrics.dice.threshold", threshold("dice")},
+      {"metrics.dice.as", metric("dice", "as: mine")},
       {"metrics.perplexity.ignore_index", metric("perplexity", "ignore_index: 3")},
+      {"metrics.perplexity.as", metric("perplexity", "as: mine")},
       {"losses.cross_entropy.label_smoothing", loss("cross_entropy", "label_smoothing: 0.1")},
       {"losses.cross_entropy.class_weights",
        loss("cross_entropy", "class_weights: [1, 1, 1, 1, 1, 1, 1, 1, 1, 2]")},
@@ -708,6 +717,7 @@ KeyRows EveryKey::option_rows() const {
          "metrics=[]"}}},
       {"models.torchscript.file", {"model.options=" + program("other.pt"), of_a_program}},
       {"models.torchscript.trust", {"model.options.trust=false", of_a_program}},
+      {"models.torchscript.content", {"model.options.content=0123456789abcdef", of_a_program}},
       {"models.unet.bilinear",
        {"model.options={bilinear: true}",
         {"data={name: masks}", "batch=5", "model={name: unet, classes: 2, width: 4}",
@@ -773,7 +783,8 @@ TEST_F(EveryKey, HasAnEffectOrIsRefused) {
   expect_effects(
       all, [&](const auto& settings) { return observed(settings); },
       [&](const std::string& key) {
-        return !options.contains(key) || key == "models.torchscript.trust";
+        return !options.contains(key) || key == "models.torchscript.trust" ||
+               key == "models.torchscript.content";
       });
 }
 

@@ -102,7 +102,33 @@ TEST(Recipe, NamesPlaceAndRemedyOfEveryMistake) {
   EXPECT_THROW((void)read_recipe("no/such/file.yaml"), IoError);
 }
 
+TEST(Recipe, RefusesSchedulesThatBringAnAverageToOne) {
+  const std::string raised = "={beta2: {kind: piecewise, options: {points: [[0, 1], [1, 1.01]]}}}";
+  const std::string message = refusal(kGood, {"phases.0.schedules" + raised});
+  EXPECT_NE(message.find("phases.0.schedules.beta2 brings the value from 0.999 to 1"),
+            std::string::npos)
+      << message;
+  EXPECT_EQ(refusal(kGood, {"phases.0.schedules" + raised, "optimizer.beta2=0.9"}), "accepted");
+}
+
+TEST(Recipe, LoadsTheCheckpointOfSaveBest) {
+  const std::string load = "phases.1.load=top", best = "callbacks=[{save_best: {checkpoint: top}}]";
+  EXPECT_EQ(refusal(kGood, {load, best}), "accepted");
+  EXPECT_EQ(refusal(kGood, {load, "phases.0." + best}), "accepted");
+  EXPECT_NE(refusal(kGood, {load, "phases.1." + best}).find("is saved by no earlier phase"),
+            std::string::npos);
+}
+
 TEST(Recipe, KeysWithoutAnEffectAreRefused) {
+  const std::string no_layers = refusal(kGood, {"model={name: mlp, hidden: []}"});
+  EXPECT_NE(no_layers.find("hidden is an empty list"), std::string::npos) << no_layers;
+  EXPECT_NE(refusal(kGood, {"export=a.tare", "export_tolerance=0.1"})
+                .find("export_tolerance has no effect, because the weights of the bundle are not"),
+            std::string::npos);
+  EXPECT_EQ(refusal(kGood, {"export=a.tare", "export_tolerance=0.1", "export_weights=int8"}),
+            "accepted");
+  EXPECT_NE(refusal(kGood, {"phases.0.lr=fast"}).find("find; or {from: 1e-5, to: 1e-3}"),
+            std::string::npos);
   EXPECT_NE(refusal(kGood, {"frozen_weights=fp8", "phases.1.freeze_to=0"})
                 .find("no phase freezes layers"),
             std::string::npos);

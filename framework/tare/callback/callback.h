@@ -115,9 +115,15 @@ struct FitContext {
   bool bfloat16_on_host = false;  ///< the host computes products in bfloat16
   /// Points to the result of the search for the rate of this fit; nullptr: the rate was given.
   const LrFindResult* lr_find = nullptr;
+  /// Is the name of the first callback that has answered stop_fit; empty: none has.
+  std::string stopped_by{};
 
   /// Returns the first output, which is the only one of most models; undefined: there is none.
   [[nodiscard]] const at::Tensor& output() const { return outputs.front(); }
+  /// Whether the fit ends with epochs or batches left to train; asked in after_fit.
+  [[nodiscard]] bool ends_early() const {
+    return epoch + 1 < epochs || (step < steps && batch + 1 < batches);
+  }
   /// Returns the loss as a number; in after_batch still that of this step. Waits for the device.
   [[nodiscard]] double loss_value() const;
   /// Returns what to do where the loss is not finite, as DivergedError takes it.
@@ -267,13 +273,15 @@ void move_logs_back(std::vector<CallbackPtr>& callbacks);
 
 /// Points to the method of Callback that an event calls.
 using EventMethod = Action (Callback::*)(FitContext&);
-/// Calls `event` of every callback in order; returns the strongest answer.
+/// Calls `event` of every callback in order; returns the strongest answer. Notes who stops the fit.
 inline Action notify(const std::vector<CallbackPtr>& callbacks, EventMethod event,
                      FitContext& context) {
   Action strongest = Action::proceed;
   for (const auto& callback : callbacks) {
     const Action answer = (callback.get()->*event)(context);
     if (answer > strongest) strongest = answer;
+    if (answer == Action::stop_fit && context.stopped_by.empty())
+      context.stopped_by = callback->name();
   }
   return strongest;
 }

@@ -76,6 +76,7 @@ bool Monitor::improves(const EpochRow& row, std::optional<double> best) const {
 
 Action SaveBest::before_fit(FitContext& context) {
   if (context.step == 0) best_.reset();  // a resumed fit keeps the best so far
+  missed_.reset();
   return Action::proceed;
 }
 
@@ -94,15 +95,34 @@ void SaveBest::look(FitContext& context) {
   if (!options_.monitor.improves(context.row, best_)) return;
   context.learner.finish_saves();                   // one that fails is not the best
   const auto before = std::exchange(best_, value);  // the checkpoint holds its own
-  context.learner.try_save(options_.checkpoint, [this, before](const std::exception_ptr& error) {
+  const Missed tried{
+      .epoch = context.row.epoch, .value = value, .inside_epoch = context.inside_epoch};
+  const auto saved = [this, before, tried, row = context.row](const std::exception_ptr& error) {
+    note(row, tried, error == nullptr);
     if (!error) return;
     best_ = before;
     log::warning("the best weights so far were not saved: " + failure_text(error) +
                  "; training continues");
-  });
+  };
+  context.learner.try_save(options_.checkpoint, saved);
+}
+
+void SaveBest::note(const EpochRow& row, const Missed& tried, bool saved) {
+  const bool lower = options_.monitor.prefers_lower(row);
+  if (missed_ && (lower ? tried.value >= missed_->value : tried.value <= missed_->value)) return;
+  missed_ = saved ? std::nullopt : std::optional(tried);
 }
 
 Action SaveBest::after_fit(FitContext& context) {
+  context.learner.finish_saves();  // one that fails is not the best
+  if (missed_ && !missed_->inside_epoch && missed_->epoch == context.row.epoch) {
+    missed_.reset();  // the model has the best weights
+    return Action::proceed;
+  }
+  if (missed_ && !context.error)
+    log::warning("epoch " + std::to_string(missed_->epoch) + " has the best " +
+                 printable(options_.monitor.figure) +
+                 ", and its weights could not be saved, so that they are lost");
   if (options_.restore && best_ && !context.error && !context.interrupted)
     context.learner.restore_weights(options_.checkpoint);
   return Action::proceed;
@@ -150,8 +170,8 @@ Action EarlyStopping::look(const FitContext& context) {
   return ++waited_ <= options_.patience ? Action::proceed : Action::stop_fit;
 }
 
-Action EarlyStopping::after_fit(FitContext&) {
-  if (waited_ > options_.patience)
+Action EarlyStopping::after_fit(FitContext& context) {
+  if (waited_ > options_.patience && context.ends_early())
     log::info("stopped early: " + options_.monitor.figure + " has not improved for " +
               turns_.counted(waited_));
   return Action::proceed;

@@ -90,13 +90,23 @@ class SaveBest final : public Callback {
   void load_state(const std::string& json) override;
   /// Returns the best value so far; unset before the first epoch with one.
   [[nodiscard]] std::optional<double> best() const { return best_; }
+  /// Whether the weights of the best epoch are gone at the end of the fit, because they could not
+  /// be saved and are not those of the last epoch.
+  [[nodiscard]] bool is_lost() const { return missed_.has_value(); }
 
  private:
+  struct Missed {  // an epoch that is better than the saved one, and could not be saved
+    int64_t epoch = 0;
+    double value = 0;
+    bool inside_epoch = false;
+  };
   void look(FitContext& context);
+  void note(const EpochRow& row, const Missed& tried, bool saved);
 
   SaveBestOptions options_;
   MonitorTurns turns_;
   std::optional<double> best_;
+  std::optional<Missed> missed_;
 };
 
 /// Configures EarlyStopping.
@@ -119,7 +129,8 @@ class EarlyStopping final : public Callback {
   Action before_fit(FitContext& context) override;
   Action after_validate(FitContext& context) override;
   Action after_epoch(FitContext& context) override;
-  Action after_fit(FitContext& context) override;  ///< logs it, behind the row of the last epoch
+  /// Logs that it has ended the fit early, behind the row of the last epoch.
+  Action after_fit(FitContext& context) override;
   [[nodiscard]] CallbackFacts facts() const override {
     return {.watched = {options_.monitor.figure}};
   }

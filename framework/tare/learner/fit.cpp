@@ -106,6 +106,8 @@ FitResult Learner::start_fit(Unfinished work, std::vector<CallbackPtr> callbacks
   p.ensure_optimizer();
   p.check_turns(work.plan, call);
   check_effect(work.plan.schedules, *p.optimizer, call);
+  for (const ParameterGroup& group : p.optimizer->groups())
+    check_bounds(work.plan.schedules, group.momentum, group.beta2);
   choose_recompute(p);
   if (work.plan.search) {
     const LrFindResult found = search(*work.plan.search, call, first.train);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <string_view>
 
 #include "tare/base/error.h"
 #include "tare/config/node.h"
@@ -57,6 +58,12 @@ config::Choice shortened(const config::Choice& choice) {
                                                          : complete;
 }
 
+/// Names what files of runs and sweeps have beside the metrics.
+constexpr std::array<std::string_view, 12> kOtherFigures{
+    "end_time",   "epoch", "loss",       "lr",         "peak_bytes", "seconds",
+    "start_time", "step",  "total_time", "train_loss", "val_loss",   "valid_loss"};
+constexpr size_t kMostLetters = 64;
+
 /// Throws unless a metric may have this name of its column, which `as` can be.
 void check_column(const std::string& column, const std::string& name) {
   if (column == name) return;
@@ -64,13 +71,14 @@ void check_column(const std::string& column, const std::string& name) {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
            c == '-';
   };
-  if (!std::ranges::all_of(column, is_plain))
-    throw ConfigError("metric." + printable(name), "as", "is no name of a column",
-                      "letters, digits, _ and -", printable(column));
-  const auto is_figure = [&](const char* figure) { return column == figure; };
+  const std::string where = "metric." + printable(name);
+  if (column.size() > kMostLetters || !std::ranges::all_of(column, is_plain))
+    throw ConfigError(where, "as", "is no name of a column",
+                      "at most " + std::to_string(kMostLetters) + " letters, digits, _ and -",
+                      printable(column));
   if (metrics::registry().contains(column) ||
-      std::ranges::any_of(std::array{"epoch", "train_loss", "valid_loss"}, is_figure))
-    throw ConfigError("metric." + printable(name), "as", "is the name of another figure",
+      std::ranges::find(kOtherFigures, column) != kOtherFigures.end())
+    throw ConfigError(where, "as", "is the name of another figure",
                       "another one, such as " + name + "_2", column);
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "tare/base/error.h"
+#include "tare/config/scalar.h"
 
 namespace tare {
 
@@ -60,6 +61,25 @@ void check_effect(const HyperSchedules& schedules, const Optimizer& optimizer,
           [](const ParameterGroup& group) { return group.beta2.value_or(0); });
   require(schedules.weight_decay.has_value(), "weight_decay", "weight decay",
           [](const ParameterGroup& group) { return group.weight_decay; });
+}
+
+void check_bounds(const HyperSchedules& schedules, double momentum, std::optional<double> beta2) {
+  constexpr int64_t kPlaces = 1000;
+  const auto check = [](const std::optional<HyperSchedule>& one, const char* name, double base) {
+    if (!one) return;
+    const MadeSchedule made(one->schedule());
+    for (int64_t step = 0; step < kPlaces; ++step) {
+      const double value = base * made.factor(step, kPlaces);
+      if (value < 1) continue;
+      throw ConfigError("schedules", name,
+                        "brings the value from " + config::number_text(base) + " to " +
+                            config::number_text(value) + " at " +
+                            std::to_string(step * 100 / kPlaces) + " % of the fit",
+                        "factors with which it stays below 1", one->kind);
+    }
+  };
+  check(schedules.momentum, "momentum", momentum);
+  check(schedules.beta2, "beta2", beta2.value_or(0));
 }
 
 FitSchedules::FitSchedules(const Schedule& rate, const HyperSchedules& others)

@@ -53,6 +53,11 @@ void visit_fields(auto& visit, HyperSchedules& s) {
 void check_effect(const HyperSchedules& schedules, const Optimizer& optimizer,
                   const std::string& where);
 
+/// Throws ConfigError for a schedule that brings a momentum or beta2 of these values to 1 or above,
+/// where an average never forgets or grows; it is looked at in 1,000 places. `beta2`: unset, there
+/// is none.
+void check_bounds(const HyperSchedules& schedules, double momentum, std::optional<double> beta2);
+
 /// Holds the values that an optimizer's group was made with.
 struct GroupBase {
   double momentum = 0;            ///< or the first beta of an Adam

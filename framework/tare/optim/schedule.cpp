@@ -85,7 +85,14 @@ void from_node(const config::Node& node, LearningRate& value) {
                       "layer group",
                       "{from: 1e-4, to: 1e-3}", config::describe(node));
   if (node.kind != config::Kind::map) {
-    value = config::read<double>(node);
+    try {
+      value = config::read<double>(node);
+    } catch (const ConfigError&) {
+      throw ConfigError(node.source, "", "must be a number",
+                        "such as 1e-3; find; or {from: 1e-5, to: 1e-3}, the rates of the first "
+                        "and the last layer group",
+                        config::describe(node));
+    }
     return;
   }
   const auto form = config::read<LrForm>(node);

@@ -97,6 +97,10 @@ class Walk {
         refuse(recipe_, path, "needs the gradients of a whole step, which step_in_backward frees",
                "step_in_backward: false, or no such callback", callback->name());
       for (const auto& figure : facts.watched) check_column(path, figure, list);
+      for (const std::string& column : facts.columns)
+        if (std::ranges::find(metrics_, column) != metrics_.end())
+          refuse(recipe_, path, "adds the column " + column + ", which a metric has as its name",
+                 "another `as` of the metric, or no such callback", callback->name());
       columns_.insert(columns_.end(), facts.columns.begin(), facts.columns.end());
       for (const auto* names : {&facts.files, &facts.prefixes})
         for (const auto& file : *names) check_file(one.place_of(file), file);

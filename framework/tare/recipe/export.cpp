@@ -14,7 +14,7 @@
 #include "tare/inference/bundle_folder.h"
 #include "tare/interchange/export_file.h"
 #include "tare/metric/loss.h"
-#include "tare/model/fp8.h"
+#include "tare/model/coded_weight.h"
 #include "tare/model/stored.h"
 #include "tare/recipe/chosen_callbacks.h"
 #include "tare/recipe/file_names.h"
@@ -118,9 +118,11 @@ BundleExport write(const fs::path& from, const fs::path& to, const BundleFormat&
                    const BundleManifest& manifest, const std::vector<NamedTensor>& tensors,
                    std::string phase) {
   if (format.format != kTare) {
-    const interchange::ExportedFile file = interchange::export_file(
-        to, format.format, manifest, tensors,
-        {.weights = format.weights.value_or(""), .fold_norms = format.fold_norms});
+    const interchange::ExportedFile file =
+        interchange::export_file(to, format.format, manifest, tensors,
+                                 {.weights = format.weights.value_or(""),
+                                  .fold_norms = format.fold_norms,
+                                  .opset = format.opset});
     return {.from = from,
             .bundle = to,
             .bytes = file.bytes,
@@ -139,15 +141,18 @@ BundleExport write(const fs::path& from, const fs::path& to, const BundleFormat&
 std::vector<std::string> parameters_of(const Bundle& bundle) {
   if (bundle.manifest().model.name.empty())
     refuse(bundle.file().path(),
-           "holds a model that is not in the registry: export it with fp8 weights by a program");
+           "holds a model that is not in the registry: export it with such weights by a program");
   return parameter_names(models::make(bundle.manifest().model));
 }
 
 BundleExport from_bundle(const fs::path& from, const fs::path& to, const BundleFormat& format) {
   const Bundle bundle = open_bundle(from);
   const std::string weights = storage_of(format, "as_is");
-  const auto parameters = weights == "fp8" ? parameters_of(bundle) : std::vector<std::string>{};
-  return write(from, to, format, bundle.manifest(),
+  const auto parameters =
+      rounds_weights(weights) ? parameters_of(bundle) : std::vector<std::string>{};
+  BundleManifest manifest = bundle.manifest();
+  if (weights != "as_is") manifest.weights = weights;
+  return write(from, to, format, manifest,
                stored_for(bundle.tensors(), parameters, weights, kExport, from), "");
 }
 
@@ -185,6 +190,7 @@ BundleExport from_checkpoint(const RecipeOptions& recipe, const fs::path& path, 
   if (manifest.labels.empty() && !manifest.rows)
     manifest.targets = data_of(recipe, recipe.phases[phase]).targets;
   const std::string weights = storage_of(format, recipe.export_weights);
+  if (rounds_weights(weights)) manifest.weights = weights;
   return write(path, to, format, manifest, tensors_of(loaded, model, weights, path),
                name_of(recipe, phase));
 }
@@ -266,6 +272,8 @@ BundleExport export_bundle(const fs::path& from, const fs::path& to, const Bundl
     throw ConfigError(kExport,
                       "--fold-norms is for the formats onnx and pt2, and a bundle keeps "
                       "its norms: omit it, or give --format");
+  if (format.opset != BundleFormat{}.opset && format.format != "onnx")
+    throw ConfigError(kExport, "--opset is for the format onnx: omit it, or give --format onnx");
   if (format.format != kTare) {
     (void)interchange::file_format(format.format);
   } else if (format.weights) {

@@ -17,6 +17,7 @@ struct BundleFormat {
   /// FileFormat::weights
   std::string format = "tare";
   bool fold_norms = false;  ///< see interchange::FileOptions::fold_norms
+  int64_t opset = 18;       ///< see interchange::FileOptions::opset
 };
 
 /// Reports what export_bundle() read and wrote.

@@ -11,6 +11,7 @@
 
 #include "tare/base/error.h"
 #include "tare/base/log.h"
+#include "tare/config/scalar.h"
 #include "tare/data/picture_list.h"
 #include "tare/data/sampling.h"
 #include "tare/interchange/export_file.h"
@@ -53,6 +54,9 @@ void check_batch_size(const RecipeOptions& recipe, size_t phase, const DataFacts
 
 /// Refuses `export` if a bundle cannot describe the data of the last phase.
 void check_export(const RecipeOptions& recipe, const DataFacts& data) {
+  if (recipe.export_tolerance && !data.has_valid)
+    refuse(recipe, "export_tolerance", "needs a validation split in the data of the last phase",
+           "omit it, or data.valid", config::number_text(*recipe.export_tolerance));
   if (export_name(recipe).empty() || !data.bundle) return;
   try {
     check_describable(*data.bundle, "recipe.run");

@@ -7,6 +7,7 @@
 
 #include "tare/base/error.h"
 #include "tare/base/io.h"
+#include "tare/callback/monitor.h"
 #include "tare/config/scalar.h"
 #include "tare/config/short_forms.h"
 #include "tare/interchange/export_file.h"
@@ -214,6 +215,10 @@ class Checker {
     if (name.empty() && recipe_.export_weights != RecipeOptions{}.export_weights)
       fail({"export_weights"}, "has no effect, because the recipe exports no bundle",
            "omit it, or export: the name of a file", recipe_.export_weights);
+    if (recipe_.export_tolerance && !rounds_weights(recipe_.export_weights))
+      fail({"export_tolerance"}, "has no effect, because the weights of the bundle are not rounded",
+           "omit it, or export_weights: bf16, fp16, fp8 or int8",
+           config::number_text(*recipe_.export_tolerance));
     if (name.empty() && !recipe_.export_formats.empty())
       fail({"export_formats"}, "has no effect, because the recipe exports no bundle",
            "omit it, or export: the name of a file", recipe_.export_formats.front());
@@ -259,6 +264,10 @@ class Checker {
       at({"phases", index, "schedule"}, "phases." + index + ".schedule",
          [&] { phase.schedule.check(); });
       check_schedules(phase, i);
+      for (const auto* list : {&recipe_.callbacks, &phase.callbacks})
+        for (const CallbackChoice& one : *list)
+          if (one.name == "save_best")
+            saved.insert(config::read<SaveBestOptions>(one.options).checkpoint);
       if (phase.save.empty()) continue;
       plain_name(phase.save, {"phases", index, "save"});
       saved.insert(phase.save);
@@ -279,7 +288,11 @@ class Checker {
 
   void check_schedules(const PhaseOptions& phase, size_t index) const {
     const Keys keys{"phases", std::to_string(index), "schedules"};
-    at(keys, dotted(keys), [&] { phase.schedules.check(phase.schedule); });
+    at(keys, dotted(keys), [&] {
+      phase.schedules.check(phase.schedule);
+      check_bounds(phase.schedules, momentum_of(recipe_.learner.optimizer),
+                   group_beta2_of(recipe_.learner.optimizer));
+    });
     const OptimizerOptions& optimizer = recipe_.learner.optimizer;
     const auto unused = [&](const char* key, const std::string& why, const std::string& got) {
       Keys below = keys;

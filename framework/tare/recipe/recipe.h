@@ -14,6 +14,7 @@
 #include "tare/data/datasets.h"
 #include "tare/data/limit.h"
 #include "tare/model/registry.h"
+#include "tare/model/stored.h"
 #include "tare/optim/schedule.h"
 #include "tare/train/options.h"
 
@@ -126,8 +127,9 @@ struct RecipeOptions {
   std::vector<CallbackChoice> callbacks{};  ///< of every phase, made once for the run
   std::vector<PhaseOptions> phases{};       ///< at least one
   bool test = true;  ///< evaluate the test split at the end, or the validation split without one
-  std::optional<std::string> export_to{};  ///< file name of the bundle, in the run's folder
-  std::string export_weights = "as_is";    ///< as_is | fp32 | fp8, see ExportOptions
+  std::optional<std::string> export_to{};    ///< file name of the bundle, in the run's folder
+  std::string export_weights = "as_is";      ///< see ExportOptions::weights
+  std::optional<double> export_tolerance{};  ///< see ExportOptions::tolerance
   /// Formats of files for other programs, beside the bundle, see interchange::file_formats().
   std::vector<std::string> export_formats{};
   bool export_fold_norms = false;  ///< in those files, see ExportOptions::fold_norms
@@ -155,7 +157,8 @@ void visit_fields(auto& visit, RecipeOptions& o) {
   visit("phases", o.phases);
   visit("test", o.test);
   visit("export", o.export_to);
-  visit("export_weights", o.export_weights, config::one_of({"as_is", "fp32", "fp8"}));
+  visit("export_weights", o.export_weights, config::one_of(weight_storages()));
+  visit("export_tolerance", o.export_tolerance, config::at_least(0));
   visit("export_formats", o.export_formats);
   visit("export_fold_norms", o.export_fold_norms);
 }

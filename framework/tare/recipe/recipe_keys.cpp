@@ -128,6 +128,7 @@ const std::map<std::string, std::string>& examples() {
       {"export_weights", "fp8"},
       {"export_formats", "[onnx, pt2]"},
       {"export_fold_norms", "true"},
+      {"export_tolerance", "0.01"},
       {"load", "head"},
       {"save", "head"},
       {"save_every", "100"},

@@ -135,6 +135,7 @@ std::string essence_of(const RecipeOptions& given) {
   recipe.save_every = defaults.save_every;
   recipe.folder = defaults.folder;
   if (export_name(recipe).empty()) recipe.export_to.reset();
+  models::note_program(recipe.model.name, recipe.model.options);
   for (auto& phase : recipe.phases) phase.lr = rate_of(given, phase);
   config::Node root = config::to_node(recipe);
   drop_paths(root.find("data"));

@@ -12,6 +12,7 @@
 #include "tare/base/folder_lock.h"
 #include "tare/base/io.h"
 #include "tare/callback/autosave.h"
+#include "tare/callback/averaged_weights.h"
 #include "tare/callback/csv_log.h"
 #include "tare/callback/leak_watch.h"
 #include "tare/callback/memory_peak.h"
@@ -61,7 +62,32 @@ bool writes(const CallbackFacts& facts) {
   return !facts.files.empty() || !facts.prefixes.empty() || facts.saves_steps;
 }
 
+/// Returns the callback as it is in a dry run, whose two steps say nothing of an average.
+CallbackPtr in_dry_run(CallbackPtr callback) {
+  const bool averages = dynamic_cast<const AveragedWeights*>(callback.get()) != nullptr;
+  return averages ? callback->planned() : std::move(callback);
+}
+
 int64_t tracked(c10::Device device) { return memory::backend(device).usage().allocated_bytes; }
+
+/// Notes which callback ended a fit before its last step.
+class StopNote final : public Callback {
+ public:
+  [[nodiscard]] std::string name() const override { return "stop_note"; }
+  Action before_fit(FitContext&) override {
+    stopped_by_.clear();
+    return Action::proceed;
+  }
+  Action after_fit(FitContext& context) override {
+    if (context.ends_early() && !context.interrupted) stopped_by_ = context.stopped_by;
+    return Action::proceed;
+  }
+  /// Returns its name; empty: none did.
+  [[nodiscard]] const std::string& stopped_by() const { return stopped_by_; }
+
+ private:
+  std::string stopped_by_;
+};
 
 class Runner {
  public:
@@ -234,12 +260,14 @@ class Runner {
     result.overflows = fit.overflows;
     result.restored_epoch = fit.restored_epoch;
     result.restored_step = fit.restored_step;
+    if (!options_.dry_run) result.stopped_by = stop_note_->stopped_by();
     if (fit.lr_find && !fit.lr_find->interrupted) result.lr_find = figures_of(*fit.lr_find);
     if (fit.reason == StopReason::interrupted) {
       report_.reason = fit.reason;
       autosave(learner);
     } else if (!options_.dry_run) {
-      if (!phase.best.empty()) print_.best(phase.best, fit);
+      if (!phase.best.empty()) print_.best(phase.best, fit, best_->is_lost());
+      report_.best_lost |= !phase.best.empty() && best_->is_lost();
       if (!phase.save.empty()) learner.save(phase.save);
     }
     if (holders_) holders_->snapshot("Before the purge of " + result.name);
@@ -335,6 +363,7 @@ class Runner {
     if (recipe_.learner.stop_on_nan)
       all.push_back(std::make_shared<StopOnNan>(StopOnNanOptions{.fail = true, .where = where}));
     all.push_back(micro_batch_);
+    all.push_back(stop_note_);
     all.push_back(failure_);
     const auto chosen = chosen_callbacks(index);
     all.insert(all.end(), chosen.begin(), chosen.end());
@@ -344,8 +373,9 @@ class Runner {
     if (options_.dry_run) all.push_back(std::make_shared<TwoSteps>());
     if (!options_.dry_run) {
       if (!best.empty()) {
-        all.push_back(std::make_shared<SaveBest>(
-            SaveBestOptions{.monitor = {.figure = best}, .checkpoint = best_checkpoint(index)}));
+        best_ = std::make_shared<SaveBest>(
+            SaveBestOptions{.monitor = {.figure = best}, .checkpoint = best_checkpoint(index)});
+        all.push_back(best_);
       }
       all.push_back(std::make_shared<LiveLog>(folder_, phase));
       all.push_back(std::make_shared<CsvLog>(phase + ".csv"));  // behind it, see after_epoch there
@@ -362,8 +392,10 @@ class Runner {
   [[nodiscard]] std::vector<CallbackPtr> chosen_callbacks(std::optional<size_t> phase) const {
     std::vector<CallbackPtr> all;
     for (auto& chosen : make_callbacks(recipe_, phase))
-      if (!options_.dry_run || !writes(chosen.callback->facts()))
+      if (!options_.dry_run)
         all.push_back(std::move(chosen.callback));
+      else if (!writes(chosen.callback->facts()))
+        all.push_back(in_dry_run(std::move(chosen.callback)));
     return all;
   }
 
@@ -461,12 +493,14 @@ class Runner {
     const auto path = folder_ / export_name(recipe_);
     const auto targets = data_of(recipe_, recipe_.phases.back()).targets;
     try {
-      learner.export_to(path, {.targets = targets, .weights = recipe_.export_weights});
+      learner.export_to(path, {.targets = targets,
+                               .weights = recipe_.export_weights,
+                               .tolerance = recipe_.export_tolerance});
       for (const std::string& format : recipe_.export_formats)
         learner.export_to(
             folder_ / export_name(recipe_, format),
             {.targets = targets, .format = format, .fold_norms = folds_norms(recipe_, format)});
-    } catch (const IoError&) {  // the checkpoints stay for another attempt, the figures too
+    } catch (const Error&) {  // the checkpoints stay for another attempt, the figures too
       report_.reason = StopReason::interrupted;
       measure_run();
       write_report();
@@ -495,6 +529,8 @@ class Runner {
   double earlier_seconds_ = 0;  // of processes before a resume: their phases and epochs
   std::shared_ptr<Position> position_ = std::make_shared<Position>(origin_);
   std::shared_ptr<Autosave> autosave_;
+  std::shared_ptr<SaveBest> best_;  // of the phase that runs, where it has `best`
+  std::shared_ptr<StopNote> stop_note_ = std::make_shared<StopNote>();
   std::shared_ptr<FailureLog> failure_ = std::make_shared<FailureLog>();
   std::shared_ptr<MemoryPeak> peak_ = std::make_shared<MemoryPeak>();
   std::shared_ptr<SmallestMicroBatch> micro_batch_ = std::make_shared<SmallestMicroBatch>();

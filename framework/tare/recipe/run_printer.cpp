@@ -88,17 +88,17 @@ void RunPrinter::recompute(const std::vector<std::string>& blocks) const {
                       : "computes " + listed(blocks) + " again in the backward, by the plan");
 }
 
-void RunPrinter::best(const std::string& figure, const FitResult& fit) const {
+void RunPrinter::best(const std::string& figure, const FitResult& fit, bool lost) const {
   if (fit.restored_step > 0)
     line("the weights are those of step " + format_count(fit.restored_step) +
          ", whose validation had the best " + figure);
   else if (fit.restored_epoch > 0)
-    line("the weights are those of the epoch with the best " + figure);
+    line("the weights are those of epoch " + format_count(fit.restored_epoch) +
+         (lost ? ", the best that could be saved" : ", which has the best " + figure));
   else
-    line(
-        "the weights are those of the last epoch: no epoch could be saved as the one with the "
-        "best " +
-        figure);
+    line("the weights are those of the last epoch" +
+         (lost ? ": a better one could not be saved"
+               : ", because none is saved as the one with the best " + figure));
 }
 
 void RunPrinter::memory(const ExperimentReport& report, const MemoryPeak& peak,

@@ -39,9 +39,8 @@ class RunPrinter {
   void data(const std::string& description);  ///< unless it was the last one printed
   void micro_batches(const MemoryPlan& plan) const;
   void recompute(const std::vector<std::string>& blocks) const;  ///< that the plan has chosen
-  /// Prints which weights the phase ends with. Where the fit has restored none, no epoch could
-  /// be saved as the best.
-  void best(const std::string& figure, const FitResult& fit) const;
+  /// Prints which weights the phase ends with. `lost`: see SaveBest::is_lost().
+  void best(const std::string& figure, const FitResult& fit, bool lost) const;
   /// Prints all figures of a phase's memory, where they are wanted. For `data_bytes` see
   /// PhaseReport.
   void memory(const ExperimentReport& report, const MemoryPeak& peak, int64_t data_bytes) const;

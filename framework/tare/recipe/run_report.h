@@ -14,6 +14,7 @@ struct RunReport : RunFigures {
   std::filesystem::path folder{};      ///< of the run; empty after a dry run
   memory::TrackerCost tracker_cost{};  ///< what `tracker` was made of
   bool unsaved = false;                ///< the last automatic checkpoint could not be written
+  bool best_lost = false;              ///< weights of a phase's best epoch could not be written
 };
 
 }  // namespace tare

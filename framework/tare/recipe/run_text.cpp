@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "tare/base/bytes.h"
+#include "tare/base/error.h"
 #include "tare/callback/progress.h"
 
 namespace tare {
@@ -26,6 +27,10 @@ std::string skipped(const PhaseReport& phase) {
   return phase.overflows == 0
              ? ""
              : ", " + format_count(phase.overflows) + " steps skipped for an overflow";
+}
+
+std::string stopped(const PhaseReport& phase) {
+  return phase.stopped_by.empty() ? "" : ", stopped early by " + printable(phase.stopped_by);
 }
 
 std::string rate_text(double per_s) {
@@ -82,8 +87,8 @@ std::string leaks_line(const PhaseReport& phase) {
 
 std::string phase_line(const PhaseReport& phase, const std::vector<std::string>& metrics) {
   return phase.name + ": " + format_seconds(phase.seconds) + ", " + rate_text(phase.samples_per_s) +
-         " samples/s" + in_micro_batches(phase) + skipped(phase) + best_of(phase, metrics) +
-         ", consumed " + format_bytes(phase.consumed_bytes) + ", peak " +
+         " samples/s" + in_micro_batches(phase) + skipped(phase) + stopped(phase) +
+         best_of(phase, metrics) + ", consumed " + format_bytes(phase.consumed_bytes) + ", peak " +
          format_bytes(phase.peak_bytes) + planned(phase) + ", reclaimed " +
          format_bytes(phase.reclaimed_bytes) + ", residual " + format_bytes(phase.residual_bytes);
 }

@@ -16,7 +16,7 @@
 #include "tare/memory/phase.h"
 #include "tare/memory/side_work.h"
 #include "tare/metric/check.h"
-#include "tare/model/fp8.h"
+#include "tare/model/coded_weight.h"
 #include "tare/model/held_weights.h"
 
 namespace tare {
@@ -109,7 +109,7 @@ void LearnerState::count_frozen(FreezeReport& report) const {
   int64_t values = 0, held = 0;
   for (const auto& weights : model.held()) {
     for (const HeldWeight& weight : weights->all()) {
-      values += static_cast<int64_t>(weight.fp8().values.nbytes());
+      values += static_cast<int64_t>(weight.coded().values.nbytes());
       held += static_cast<int64_t>(weight.scale.nbytes());
     }
   }
