@@ -120,8 +120,6 @@ TEST(Recipe, LoadsTheCheckpointOfSaveBest) {
 }
 
 TEST(Recipe, KeysWithoutAnEffectAreRefused) {
-  const std::string no_layers = refusal(kGood, {"model={name: mlp, hidden: []}"});
-  EXPECT_NE(no_layers.find("hidden is an empty list"), std::string::npos) << no_layers;
   EXPECT_NE(refusal(kGood, {"export=a.tare", "export_tolerance=0.1"})
                 .find("export_tolerance has no effect, because the weights of the bundle are not"),
             std::string::npos);

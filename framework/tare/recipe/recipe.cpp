@@ -89,11 +89,6 @@ void from_node(const config::Node& node, ModelChoice& value) {
     std::erase_if(options.entries, [](const config::Entry& entry) { return entry.key == "name"; });
   }
   config::read_into(options, value.options);
-  // No list and an empty one are the same to ModelOptions, and not to the reader of a recipe.
-  if (const config::Node* hidden = node.find("hidden");
-      hidden && hidden->kind == config::Kind::sequence && hidden->items.empty())
-    throw ConfigError("model", "hidden", "is an empty list",
-                      "one size of a layer or more; or omit it, for those of the model", "[]");
 }
 
 config::Node to_node(const ModelChoice& value) {
