@@ -297,7 +297,7 @@ std::vector<Mistake> mistakes_on_the_command_line() {
        .pieces = {"--count must be a whole number", "'12x'"}},
       {.name = "CountNegative",
        .arguments = {"data", "make", "generated_digits", "--count=-3", "--out", "d"},
-       .pieces = {"count must be", "got -3"}},
+       .pieces = {"count must be", "got '-3'"}},
       {.name = "CountOverflow",
        .arguments = {"data", "make", "generated_digits", "--count", "1e30", "--out", "d"},
        .pieces = {"--count must be a whole number", "'1e30'"}},

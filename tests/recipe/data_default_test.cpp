@@ -149,7 +149,7 @@ TEST(BestWeights, AreThoseThatThePhaseEndsWith) {
     EXPECT_EQ(open_bundle(folder / "again.tare").manifest().metrics.at(0).value, best);
     fs::remove(folder / "again.tare");
     another = another || best < last.valid_loss;
-    EXPECT_NE(out.str().find("of the epoch with the best valid_loss"), std::string::npos);
+    EXPECT_NE(out.str().find("which has the best valid_loss"), std::string::npos);
     EXPECT_FALSE(fs::exists(report.folder / "best-0"));
   }
   EXPECT_TRUE(another);

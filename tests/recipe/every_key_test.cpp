@@ -212,6 +212,7 @@ const std::map<std::string, std::string>& not_observed() {
   static const std::map<std::string, std::string> table{
       {"data.num_parallel_reads@tfrecord",
        "TfRecord.EveryFileIsReadByAThreadOfItsOwnWhereThereAreSoMany"},
+      {"export_tolerance", "Export.MeasuresRoundedWeightsOverTheValidationSplit"},
       {"export_fold_norms", "ExportFormats.HaveNoBatchNormsWhereTheyAreFolded"},
       {"data.download@digits", network},
       {"data.download@mnist", network},
@@ -418,7 +419,6 @@ KeyRows EveryKey::rows() const {
       {"test", {"test=false"}},
       {"export", {"export=a.tare"}},
       {"export_weights", {"export_weights=fp8", {"export=a.tare"}}},
-      {"export_tolerance", {"export_tolerance=1e-9", {"export=a.tare", "export_weights=fp8"}}},
       {"export_formats", {"export_formats=[safetensors]", {"export=a.tare"}}},
       {"phases.N.name", {"phases.1.name=other"}},
       {"phases.N.data", {"phases.1.data={name: generated_digits, count: 64, size: 12}"}},

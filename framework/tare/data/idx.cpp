@@ -144,7 +144,9 @@ DatasetPtr idx_dataset(const std::filesystem::path& images, const std::filesyste
                       "one label for each of the " + std::to_string(pixels.size(0)) +
                           " images is needed, got shape " + c10::str(classes.sizes()));
   const at::Tensor target = classes.to(at::kLong);
-  if (const std::string warning = lacks_class_0(lowest_class(target)); !warning.empty())
+  const bool has_stray = highest_class(target) > target.numel();  // which is refused elsewhere
+  if (const std::string warning = lacks_class_0(lowest_class(target));
+      !has_stray && !warning.empty())
     log::warning_once(printable(labels.string()) + ' ' + warning);
   return tensor_dataset(pixels.unsqueeze(1), target, number_names(highest_class(target)));
 }

@@ -151,7 +151,7 @@ BundleExport from_bundle(const fs::path& from, const fs::path& to, const BundleF
   const auto parameters =
       rounds_weights(weights) ? parameters_of(bundle) : std::vector<std::string>{};
   BundleManifest manifest = bundle.manifest();
-  if (weights != "as_is") manifest.weights = weights;
+  if (weights != "as_is") manifest.weights = rounds_weights(weights) ? weights : "as_is";
   return write(from, to, format, manifest,
                stored_for(bundle.tensors(), parameters, weights, kExport, from), "");
 }
