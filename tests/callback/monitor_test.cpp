@@ -158,6 +158,7 @@ Action inside(Callback& callback, FitContext& c, double valid_loss, double accur
 TEST(EarlyStopping, CountsValidationsInsideEpochs) {
   FakeLearner learner;
   FitContext c{.learner = learner};
+  c.epochs = 9;
   EarlyStopping stop({.patience = 1});
   stop.before_fit(c);
   EXPECT_EQ(inside(stop, c, 0.5), Action::proceed);

@@ -7,7 +7,7 @@
 #include <set>
 #include <string>
 
-#include "tare/cli/predict_inputs.h"
+#include "tare/cli/predict_place.h"
 
 namespace tare::cli {
 

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "tare/cli/predict_inputs.h"
+#include "tare/cli/predict_place.h"
 #include "tare/data/batch.h"
 
 namespace tare::cli {

@@ -52,8 +52,12 @@ void use_mapped(const Model& model, const Bundle& bundle) {
     throw FormatError("predictor", path.string(), "model",
                       "the weights do not fit; " + match.str());
   }
-  for (const auto& target : model.state())
-    target.tensor.set_data(bundle.file().tensor(target.name));
+  for (const auto& target : model.state()) {
+    const at::Tensor mapped = bundle.file().tensor(target.name);
+    at::Tensor parameter = target.tensor;
+    if (!mapped.is_floating_point()) parameter.set_requires_grad(false);  // int8 cannot have one
+    parameter.set_data(mapped);
+  }
 }
 
 /// The type of a model that was trained in 16 bits, whose inputs are converted to it; else unset.

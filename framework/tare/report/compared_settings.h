@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "tare/report/comparison.h"
+#include "tare/report/compared_row.h"
 
 namespace tare::report {
 

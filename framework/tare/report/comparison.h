@@ -10,27 +10,13 @@
 #include <vector>
 
 #include "tare/config/node.h"
+#include "tare/report/compared_row.h"
 #include "tare/report/run_files.h"
 
 namespace tare::report {
 
 /// Bounds the runs of a comparison: each has a colour of its own in the charts.
 inline constexpr size_t kMostCompared = 9;
-
-/// Is the text of a setting or a figure that a run does not have.
-inline constexpr const char* kNoSetting = "-";
-
-/// Returns the options that a choice of a recipe has beside the keys of all kinds, each with its
-/// default. `choice`: the key of the recipe, such as "optimizer"; `kind`: the name that the recipe
-/// gives there. An empty mapping: there are none, or the kind is unknown.
-using OwnDefaults = std::function<config::Node(const std::string& choice, const std::string& kind)>;
-
-/// Holds one line of a comparison: a setting or a figure of each run.
-struct ComparedRow {
-  std::string name{};                ///< "optimizer.kind", "valid accuracy"
-  std::vector<std::string> texts{};  ///< for people, one for each run; "-": the run has none
-  std::vector<double> values{};      ///< of a figure, in its unit; NaN: none. Empty: a setting
-};
 
 /// Says over what a curve goes.
 enum class CurveAxis { epoch, step, seconds };
