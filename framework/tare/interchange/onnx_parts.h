@@ -9,7 +9,7 @@
 
 namespace tare::interchange {
 
-/// Are the versions of the operators that are written; the second has attention as one operator.
+/// Holds the versions of the operators that are written; the second has attention as one operator.
 inline constexpr int64_t kOnnxOpset = 18, kOnnxAttentionOpset = 23;
 
 /// Holds the nodes of a graph, and the constants that they read beside the weights.
