@@ -66,7 +66,7 @@ TEST_F(ComparedRuns, DifferInCallbacksWithoutOptions) {
               ElementsAre("[{gradient_norm: {}}, {memory_log: {}}]", "[{memory_log: {}}]"));
 }
 
-// What both runs have is denied by no row, in whatever form the recipe writes it.
+// No row denies what both runs have, in whatever form the recipe writes it.
 TEST_F(ComparedRuns, HaveOneRowForAListThatIsShorterInOne) {
   write_recipes("metrics: [accuracy]\nloss: cross_entropy\n",
                 "metrics: [accuracy, {top_k: {k: 3, as: ''}}]\n"

@@ -72,6 +72,11 @@ const std::vector<std::string_view>& torch_names() {
   return all;
 }
 
+std::string_view torch_storage_name(c10::ScalarType type) {
+  const auto found = std::ranges::find(storage_types(), type, &Named::type);
+  return found == storage_types().end() ? std::string_view() : found->name;
+}
+
 /// The arguments of one call, checked one after the other.
 class TorchStorages::Call {
  public:

@@ -19,6 +19,10 @@ namespace tare::checkpoint {
 /// Returns the names that a pickle of tensors may call: those of functions, storages and dtypes.
 [[nodiscard]] const std::vector<std::string_view>& torch_names();
 
+/// Returns the name by which a pickle calls for memory of a dtype, such as "torch.FloatStorage";
+/// empty: PyTorch has no class for it.
+[[nodiscard]] std::string_view torch_storage_name(c10::ScalarType type);
+
 /// Makes the tensors that the calls of a pickle describe.
 class TorchStorages {
  public:

@@ -10,36 +10,12 @@
 #include <vector>
 
 #include "tare/base/error.h"
+#include "tare/checkpoint/torch_storages.h"
 #include "tare/checkpoint/zip_writer.h"
 #include "tare/interchange/replay.h"
 
 namespace tare::interchange {
 namespace {
-
-/// Returns the name of PyTorch's class for memory of a dtype.
-std::string storage_class(c10::ScalarType type) {
-  switch (type) {
-    case c10::ScalarType::Float:
-      return "FloatStorage";
-    case c10::ScalarType::Double:
-      return "DoubleStorage";
-    case c10::ScalarType::Half:
-      return "HalfStorage";
-    case c10::ScalarType::BFloat16:
-      return "BFloat16Storage";
-    case c10::ScalarType::Long:
-      return "LongStorage";
-    case c10::ScalarType::Int:
-      return "IntStorage";
-    case c10::ScalarType::Byte:
-      return "ByteStorage";
-    case c10::ScalarType::Bool:
-      return "BoolStorage";
-    default:
-      throw ConfigError("export", std::string("an input is of ") + c10::toString(type) +
-                                      ", which a .pt2 file cannot have as an input");
-  }
-}
 
 /// Collects the instructions of a pickle.
 class Pickler {
@@ -48,8 +24,10 @@ class Pickler {
     bytes_ += instructions;
     return *this;
   }
-  Pickler& name(const std::string& module, const std::string& name) {
-    return code("c" + module + '\n' + name + '\n');
+  /// Adds the function or class of a module: "torch.FloatStorage".
+  Pickler& name(std::string_view full) {
+    const size_t dot = full.rfind('.');
+    return code("c").code(full.substr(0, dot)).code("\n").code(full.substr(dot + 1)).code("\n");
   }
   Pickler& text(std::string_view value) {
     return code("X").little_endian(value.size(), 4).code(value);
@@ -64,11 +42,16 @@ class Pickler {
   }
   /// Adds a tensor whose memory is the entry data/`key`.
   Pickler& tensor(const at::Tensor& tensor, const std::string& key) {
-    name("torch._utils", "_rebuild_tensor_v2").code("((").text("storage");
-    name("torch", storage_class(tensor.scalar_type())).text(key).text("cpu");
+    const std::string_view storage = checkpoint::torch_storage_name(tensor.scalar_type());
+    if (storage.empty())
+      throw ConfigError("export", std::string("an input is of ") +
+                                      c10::toString(tensor.scalar_type()) +
+                                      ", which a .pt2 file cannot have as an input");
+    name("torch._utils._rebuild_tensor_v2").code("((").text("storage");
+    name(storage).text(key).text("cpu");
     number(tensor.numel()).code("tQ").number(0);
     numbers(tensor.sizes()).numbers(tensor.strides()).code("\x89");  // no gradients
-    return name("collections", "OrderedDict").code(")R").code("tR");
+    return name("collections.OrderedDict").code(")R").code("tR");
   }
   [[nodiscard]] const std::string& bytes() const { return bytes_; }
 
