@@ -47,8 +47,8 @@ void from_node(const config::Node& node, LearningRate& value);
 struct OneCycle {
   double div = 25;                ///< the first rate is max / div, >= 1
   double pct_start = 0.3;         ///< share of the steps in which the rate rises, in (0, 1)
-  double final_div = 0;           ///< the last rate is max / final_div; 0: div * 1e4
-  double momentum_start = 0.95;   ///< at the first and the last step
+  double final_div = 0;           ///< the rate falls towards max / final_div; 0: div * 1e4
+  double momentum_start = 0.95;   ///< at the first step, and nearly at the last
   double momentum_lowest = 0.85;  ///< at the peak of the rate
 
   bool operator==(const OneCycle&) const = default;
