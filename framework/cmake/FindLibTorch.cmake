@@ -2,7 +2,8 @@
 # library into everything.
 #
 # Input:   TARE_LIBTORCH  the folder that holds include/ and lib/ (of a wheel: .../torch)
-# Output:  LibTorch::cpu   torch_cpu + c10 and their headers: all that a CPU program links
+# Output:  LibTorch::headers   the headers alone: for sources that need no library, as they use no more than a type
+#          LibTorch::cpu   torch_cpu + c10 and their headers: all that a CPU program links
 #          LibTorch_VERSION, LibTorch_CUDA_LIBRARIES (torch_cuda and c10_cuda, empty when they are not there),
 #          LibTorch_CUDART (the CUDA run-time library beside the wheel, empty when it is not there)
 set(TARE_LIBTORCH "$ENV{TARE_LIBTORCH}" CACHE PATH "LibTorch folder: holds include/ and lib/")
@@ -33,12 +34,13 @@ if(NOT _missing)
                         "docs/development.md says what to look at.")
   endif()
   if(NOT TARGET LibTorch::cpu)
+    add_library(LibTorch::headers INTERFACE IMPORTED)
+    target_include_directories(LibTorch::headers SYSTEM INTERFACE "${_include}" "${_include}/torch/csrc/api/include")
     add_library(LibTorch::c10 SHARED IMPORTED)
     set_target_properties(LibTorch::c10 PROPERTIES IMPORTED_LOCATION "${_lib}/libc10.so")
     add_library(LibTorch::cpu SHARED IMPORTED)
     set_target_properties(LibTorch::cpu PROPERTIES IMPORTED_LOCATION "${_lib}/libtorch_cpu.so")
-    target_include_directories(LibTorch::cpu SYSTEM INTERFACE "${_include}" "${_include}/torch/csrc/api/include")
-    target_link_libraries(LibTorch::cpu INTERFACE LibTorch::c10)
+    target_link_libraries(LibTorch::cpu INTERFACE LibTorch::headers LibTorch::c10)
     if(EXISTS "${_lib}/libgomp.so.1")  # of at::parallel_for, whose threads are those of LibTorch's operators
       target_link_libraries(LibTorch::cpu INTERFACE "${_lib}/libgomp.so.1")
     elseif(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")

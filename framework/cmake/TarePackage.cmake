@@ -9,7 +9,7 @@ install(CODE "
   file(GET_RUNTIME_DEPENDENCIES LIBRARIES \"${TARE_LIBTORCH}/lib/libtorch_cpu.so\" POST_INCLUDE_REGEXES \"^${libtorch_folder}/\"
        POST_EXCLUDE_REGEXES \".\" RESOLVED_DEPENDENCIES_VAR libraries)
   file(INSTALL \"${TARE_LIBTORCH}/lib/libtorch_cpu.so\" \${libraries} DESTINATION \"\${CMAKE_INSTALL_PREFIX}/lib/tare\" FOLLOW_SYMLINK_CHAIN)
-  foreach(program IN ITEMS tare tare-predict)
+  foreach(program IN ITEMS tare-train tare-predict)
     file(RPATH_SET FILE \"\${prefix}/bin/\${program}\" NEW_RPATH \"\\\$ORIGIN/../lib/tare\")
   endforeach()" COMPONENT libtorch EXCLUDE_FROM_ALL)
 

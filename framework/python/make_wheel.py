@@ -1,8 +1,9 @@
-"""Makes a wheel of the Python module around libtare.so, with the system's libraries that it needs and without LibTorch.
+"""Makes a wheel of the Python module around libtare.so and libtare_lite.so, with the system's libraries that these need
+and without LibTorch.
 
-Run: python make_wheel.py --library libtare.so --version 0.1.0 --libtorch 2.15 --out FOLDER
+Run: python make_wheel.py --library libtare.so --lite libtare_lite.so --version 0.1.0 --libtorch 2.15 --out FOLDER
 
-Equal inputs make equal bytes. LibTorch comes from the package torch, on which the wheel depends.
+Equal inputs make equal bytes. LibTorch comes from the package torch, an extra of the wheel.
 """
 import argparse
 import base64
@@ -47,7 +48,7 @@ def licence_of(path):
 
 def stripped(library, folder):
     """Returns a copy of the library without symbols, which finds what lies beside it and torch."""
-    copy = os.path.join(folder, "libtare.so")
+    copy = os.path.join(folder, re.sub(r"\.so.*", ".so", os.path.basename(library)))
     shutil.copyfile(os.path.realpath(library), copy)
     subprocess.run(["strip", "--strip-unneeded", copy], check=True)
     script = os.path.join(folder, "rpath.cmake")
@@ -64,7 +65,7 @@ def content_of(path):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    for name in ("library", "version", "libtorch", "out"):
+    for name in ("library", "lite", "version", "libtorch", "out"):
         parser.add_argument("--" + name, required=True)
     given = parser.parse_args()
     information = f"tare-{given.version}.dist-info"
@@ -74,8 +75,11 @@ def main():
         files["tare/" + os.path.basename(path)] = content_of(path)
     files["tare/_built.py"] = (f'"""What this wheel was built with."""\nLIBTORCH = "{given.libtorch}"\n').encode()
     with tempfile.TemporaryDirectory() as folder:
-        files["tare/libtare.so"] = content_of(stripped(given.library, folder))
-    for name, path in sorted(system_libraries(given.library).items()):
+        for library in (given.library, given.lite):
+            copy = stripped(library, folder)
+            files["tare/" + os.path.basename(copy)] = content_of(copy)
+    libraries = {**system_libraries(given.library), **system_libraries(given.lite)}
+    for name, path in sorted(libraries.items()):
         files["tare/" + name] = content_of(path)
         licence = licence_of(path)
         if licence:
@@ -84,7 +88,7 @@ def main():
     files[f"{information}/METADATA"] = (
         f"Metadata-Version: 2.1\nName: tare\nVersion: {given.version}\n"
         "Summary: Predictions by the bundles of Tare\nRequires-Python: >=3.8\n"
-        f"Requires-Dist: torch (=={given.libtorch}.*)\n").encode()
+        f"Provides-Extra: torch\nRequires-Dist: torch (=={given.libtorch}.*) ; extra == 'torch'\n").encode()
     files[f"{information}/WHEEL"] = (
         f"Wheel-Version: 1.0\nGenerator: tare\nRoot-Is-Purelib: false\nTag: {tag}\n").encode()
     record = ""

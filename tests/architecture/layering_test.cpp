@@ -37,13 +37,14 @@ const std::map<std::string, std::set<std::string>>& libraries() {
       {"experiment", {}},
       {"config", {}},
       {"transform", {"config"}},
+      {"lite", {"config", "checkpoint", "transform"}},
       {"data", {"transform"}},
       {"metric", {"config", "data"}},
       {"model", {"config", "checkpoint", "data"}},
       {"optim", {"model"}},
       {"checkpoint", {}},
       {"inference", {"runtime", "transform", "model", "checkpoint"}},
-      {"c", {"inference"}},
+      {"c", {"inference", "lite"}},
       {"serve", {"inference"}},
       {"interchange", {"inference", "trace"}},
       {"report", {"config"}},
@@ -56,7 +57,7 @@ const std::map<std::string, std::set<std::string>>& libraries() {
       {"launch", {"runtime"}},
       {"sweep", {"search", "launch", "report", "cuda"}},
       {"furcate", {"recipe", "sweep"}},
-      {"cli", {"runtime", "recipe", "search", "launch", "sweep", "furcate", "cuda", "serve"}},
+      {"cli", {"runtime", "recipe", "search", "launch", "sweep", "furcate", "cuda", "serve", "lite"}},
   };
   return table;
 }

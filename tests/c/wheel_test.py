@@ -1,6 +1,7 @@
-"""Makes the wheel, installs it in an empty environment, and runs the tests of in_wheel.py there.
+"""Makes the wheel, installs it in an empty environment, and runs the tests of in_wheel.py and, without LibTorch, of
+in_lite_wheel.py there.
 
-Run: python wheel_test.py FOLDER_OF_PROGRAMS LIBRARY VERSION LIBTORCH_MINOR LIBTORCH_FOLDER
+Run: python wheel_test.py FOLDER_OF_PROGRAMS LIBRARY LITE_LIBRARY VERSION LIBTORCH_MINOR LIBTORCH_FOLDER
 """
 import filecmp
 import glob
@@ -32,12 +33,14 @@ def run(*command, **options):
 
 
 def bundles(programs, folder):
-    """Trains a model of pictures and one of a table, each for an epoch."""
+    """Trains two models of pictures and one of a table, each for an epoch."""
     recipes = {
         "digits": {"data": "{name: generated_digits, count: 64, size: 16}", "model": "{name: convnet, width: 4}",
                    "loss": "cross_entropy"},
         "houses": {"data": "{name: csv, file: houses.csv, target: price}", "model": "{name: tabular, hidden: [8]}",
-                   "loss": "mse"}}
+                   "loss": "mse"},
+        "small": {"data": "{name: generated_digits, count: 64, size: 16}", "model": "{name: resnet9, width: 2}",
+                  "loss": "cross_entropy"}}
     chance = random.Random(3)
     with open(os.path.join(folder, "houses.csv"), "w", encoding="utf-8") as table:
         table.write("rooms,town,price\n")
@@ -80,11 +83,11 @@ def examples(programs, python, environment, folder):
 
 
 def main():
-    programs, library, version, minor, libtorch = sys.argv[1:]
+    programs, library, lite, version, minor, libtorch = sys.argv[1:]
     with tempfile.TemporaryDirectory() as folder:
         made = []
         for out in ("one", "two"):
-            run(sys.executable, "-B", MAKE, "--library", library, "--version", version, "--libtorch", minor, "--out",
+            run(sys.executable, "-B", MAKE, "--library", library, "--lite", lite, "--version", version, "--libtorch", minor, "--out",
                 os.path.join(folder, out), stdout=subprocess.DEVNULL)
             made += glob.glob(os.path.join(folder, out, "*.whl"))
         if len(made) != 2 or not filecmp.cmp(*made, shallow=False):
@@ -95,8 +98,10 @@ def main():
         run(python, "-m", "pip", "install", "-q", "--no-index", "--no-deps", "--disable-pip-version-check", made[0])
         environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "TARE"))}
         environment["TARE_PROGRAMS"] = programs
-        # Without a LibTorch the import says what to do.
-        refused = subprocess.run([python, "-c", "import tare"], env=environment, capture_output=True, text=True)
+        # Without a LibTorch the small engine predicts, and the import says what to do where that is not wanted.
+        run(python, "-B", os.path.join(HERE, "in_lite_wheel.py"), env=environment, cwd=folder)
+        refused = subprocess.run([python, "-c", "import tare"], env={**environment, "TARE_ENGINE": "libtorch"},
+                                 capture_output=True, text=True)
         if refused.returncode == 0 or "set TARE_LIBTORCH" not in refused.stderr:
             sys.exit("without LibTorch: " + refused.stderr)
         environment["TARE_LIBTORCH"] = libtorch

@@ -81,7 +81,7 @@ TEST(SafeTensors, GivesBackFloat8BetweenTheWiderAndTheNarrowerTypes) {
   EXPECT_TRUE(same(file.tensor("b").view(at::kByte), e5m2.view(at::kByte)));
   EXPECT_NE(read_file(dir / "file").find(R"("c":{"dtype":"F8_E4M3","shape":[5])"),
             std::string::npos);
-  EXPECT_EQ(describe(at::kFloat8_e4m3fn, {5}), "float8_e4m3fn [5]");
+  EXPECT_EQ(describe(at::kFloat8_e4m3fn, std::vector<int64_t>{5}), "float8_e4m3fn [5]");
 }
 
 TEST(SafeTensors, ListsTensorsInTheOrderOfTheirData) {

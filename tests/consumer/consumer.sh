@@ -57,7 +57,7 @@ deb() {
   dpkg-deb -x "$folder"/made/tare_*.deb "$folder/root"
   rm -rf "$folder/made"
   local program
-  for program in tare tare-predict; do
+  for program in tare-train tare-predict; do
     [ "$(readelf -d "$folder/root/usr/bin/$program" | sed -n 's/.*runpath: //p')" = '[$ORIGIN/../lib/tare]' ] ||
       die "$program of the package looks for LibTorch elsewhere"
   done
@@ -79,7 +79,7 @@ check_linkage() { # program
 }
 
 linkage() {
-  needed "$TARE_BUILD_DIR/bin/tare" | grep -q '^libcairo\.so' || die "tare itself draws, and does not need cairo?"
+  needed "$TARE_BUILD_DIR/bin/tare-train" | grep -q '^libcairo\.so' || die "tare-train draws, and does not need cairo?"
   check_linkage "$TARE_BUILD_DIR/bin/staged_digits"
   check_linkage "$TARE_BUILD_DIR/bin/tare-predict"
 }
@@ -92,7 +92,7 @@ configure() { # build folder, compiler, more arguments
 }
 
 build_and_run() { # build folder
-  cmake --build "$1" --target train classify
+  cmake --build "$1" --target train classify small
   cd "$1"
   check_linkage train
   ./train | tee out
@@ -102,6 +102,8 @@ build_and_run() { # build folder
   grep -qx "passed 2" out || die "the callback of the program was not called"
   grep -qx "recipe: 0 B left" out || die "bytes of the recipe remain"
   ./classify | grep -x "classified: 1 in 10 classes"
+  ! needed small | grep -E '^lib(torch|c10)' || die "small needs LibTorch"
+  ./small | grep -x "small: 1 in 10 classes"
 }
 
 package() { # compiler

@@ -14,7 +14,7 @@ fi
 amount=10
 [ "${TARE_DEEP:-}" != 1 ] || amount=10000000x
 case "${1:-}" in [0-9]*) amount=$1; shift ;; esac
-[ $# -gt 0 ] || set -- safetensors torch_file manifest idx interchange picture request yaml
+[ $# -gt 0 ] || set -- safetensors torch_file manifest idx interchange lite picture request yaml
 
 if ! echo 'extern "C" int LLVMFuzzerTestOneInput(const char*, unsigned long) { return 0; }' |
   clang++ -fsanitize=fuzzer,address -x c++ - -o /dev/null 2>/dev/null; then

@@ -32,10 +32,8 @@ void expect_same(const std::filesystem::path& bundle, const std::filesystem::pat
   EXPECT_EQ(a.manifest().sample_shape, b.manifest().sample_shape);
   EXPECT_EQ(a.manifest().transforms, b.manifest().transforms);
   EXPECT_EQ(a.manifest().labels, b.manifest().labels);
-  // A run measures weights that it rounds; `tare export` has no data for that.
-  const auto& trained = b.manifest().trained_metrics;
-  const bool measured = a.manifest().trained_metrics.empty() && !trained.empty();
-  EXPECT_EQ(a.manifest().metrics, measured ? trained : b.manifest().metrics);
+  EXPECT_EQ(a.manifest().metrics, b.manifest().metrics);
+  EXPECT_EQ(a.manifest().trained_metrics, b.manifest().trained_metrics);
   EXPECT_EQ(a.manifest().activation, b.manifest().activation);
   EXPECT_EQ(a.manifest().loss, b.manifest().loss);
   EXPECT_EQ(a.manifest().input, b.manifest().input);
@@ -94,6 +92,40 @@ TEST(Export, IsRefusedBeforeTheFirstPhaseWhereNoBundleCanHoldTheData) {
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
   recipe.export_to.reset();
   EXPECT_EQ(outcome(), "accepted");
+}
+
+TEST(ExportBundle, MeasuresRoundedWeightsOverTheRunsValidationSplit) {
+  const TempDir folder;
+  RecipeOptions recipe = tiny(folder);
+  const RunReport run = run_recipe(recipe);
+  recipe.name = "rounded";
+  recipe.export_weights = "int8";
+  const RunReport rounded = run_recipe(recipe);
+  const auto figures = open_bundle(rounded.exported->path).manifest();
+  ASSERT_FALSE(figures.trained_metrics.empty());
+  // From the bundle of the run, and from its checkpoint.
+  for (const auto& from : {folder / "tiny", folder / "tiny/first"}) {
+    export_bundle(from, folder / "small.tare", {.weights = "int8"});
+    const auto manifest = open_bundle(folder / "small.tare").manifest();
+    EXPECT_EQ(manifest.weights, "int8");
+    EXPECT_FALSE(manifest.trained_metrics.empty()) << from;
+    if (from != folder / "tiny") continue;
+    EXPECT_EQ(manifest.metrics, figures.metrics);
+    EXPECT_EQ(manifest.trained_metrics, figures.trained_metrics);
+  }
+  const auto outcome = [&](const std::filesystem::path& from, const BundleFormat& format) {
+    return outcome_of([&] { export_bundle(from, folder / "none.tare", format); });
+  };
+  EXPECT_EQ(outcome(folder / "tiny", {.weights = "bf16", .tolerance = 10}), "accepted");
+  std::filesystem::remove(folder / "none.tare");
+  EXPECT_THAT(outcome(folder / "tiny", {.weights = "int8", .tolerance = -1}),
+              HasSubstr("no share"));
+  EXPECT_THAT(outcome(folder / "tiny", {.tolerance = 1}), HasSubstr("is for rounded weights"));
+  EXPECT_THAT(outcome(folder / "tiny", {.weights = "fp32", .tolerance = 1}),
+              HasSubstr("is for bundles of rounded weights"));
+  EXPECT_THAT(outcome(folder / "tiny/tiny.tare", {.weights = "int8", .tolerance = 1}),
+              HasSubstr("needs the data of a training"));
+  EXPECT_FALSE(std::filesystem::exists(folder / "none.tare"));
 }
 
 TEST(ExportFormats, AreFilesBesideTheBundle) {

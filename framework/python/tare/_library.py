@@ -1,4 +1,4 @@
-"""libtare.so by ctypes."""
+"""libtare.so, or libtare_lite.so where there is no LibTorch, by ctypes."""
 import ctypes
 import importlib.util
 import json
@@ -72,19 +72,34 @@ def _libtorch_folder():
     return None
 
 
-def _open_library():
-    here = os.path.dirname(os.path.abspath(__file__))
-    folder = _libtorch_folder()
-    if folder is None or not os.path.exists(os.path.join(folder, "libtorch_cpu.so")):
+def _choose_engine(folder):
+    """Returns "libtorch" or "lite": what TARE_ENGINE says, else LibTorch where it is. `folder`: of libtorch_cpu.so."""
+    chosen = os.environ.get("TARE_ENGINE", "auto")
+    if chosen not in ("auto", "lite", "libtorch"):
+        raise ImportError(f"TARE_ENGINE is '{chosen}'; allowed: auto, lite, libtorch")
+    if chosen == "lite":
+        return "lite"
+    if folder is not None and os.path.exists(os.path.join(folder, "libtorch_cpu.so")):
+        return "libtorch"
+    if chosen == "libtorch" or os.environ.get("TARE_LIBTORCH"):
         raise ImportError(f"tare needs LibTorch {LIBTORCH}: install the package torch=={LIBTORCH}.*, or set "
                           "TARE_LIBTORCH to the folder that holds lib/libtorch_cpu.so"
                           + (f"; there is none in {folder}" if folder else ""))
+    return "lite"
+
+
+def _open_library():
+    """Returns the library and its engine."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    folder = _libtorch_folder()
+    engine = _choose_engine(folder)
     try:
-        ctypes.CDLL(os.path.join(folder, "libtorch_cpu.so"))  # which libtare.so then finds by its name
-        library = ctypes.CDLL(os.path.join(here, "libtare.so"))
+        if engine == "libtorch":
+            ctypes.CDLL(os.path.join(folder, "libtorch_cpu.so"))  # which libtare.so then finds by its name
+        library = ctypes.CDLL(os.path.join(here, "libtare.so" if engine == "libtorch" else "libtare_lite.so"))
     except OSError as error:
         raise ImportError(f"tare cannot be loaded with the LibTorch in {folder}; it was built with {LIBTORCH}: "
-                          f"{error}") from error
+                          f"{error}" if engine == "libtorch" else f"tare cannot be loaded: {error}") from error
     for name, result, arguments in (
             ("tare_abi_version", ctypes.c_uint32, []),
             ("tare_version", ctypes.c_char_p, []),
@@ -103,25 +118,29 @@ def _open_library():
                                              ctypes.POINTER(ctypes.c_void_p)]),
             ("tare_release", None, [ctypes.c_void_p]),
             ("tare_free", None, [ctypes.c_void_p])):
+        if engine == "lite" and name == "tare_predict_json":
+            continue
         function = getattr(library, name)
         function.restype = result
         function.argtypes = arguments
     if library.tare_abi_version() != 1:
-        raise ImportError(f"libtare.so has the interface {library.tare_abi_version()}, and this module needs 1")
-    return library
+        raise ImportError(f"the library has the interface {library.tare_abi_version()}, and this module needs 1")
+    return library, engine
 
 
-_library = _open_library()
+_library, ENGINE = _open_library()
 
 
 def version():
-    """Returns the versions of Tare and LibTorch, as "tare 0.1.0, LibTorch 2.15.0"."""
+    """Returns the versions of Tare and LibTorch, as "tare 0.1.0, LibTorch 2.15.0", or "tare 0.1.0, without LibTorch"."""
     return _library.tare_version().decode()
 
 
 def _check(code):
     if code != 0:
         text = _library.tare_last_error().decode(errors="replace") or "an unknown failure"
+        if text.startswith("[lite]"):
+            text += f"; with the package torch=={LIBTORCH}.* every bundle can be predicted from"
         raise (InputError if code == 2 else Error)(text, code)
 
 
@@ -307,6 +326,8 @@ class Model:
     def predict(self, samples, top=None):
         """Predicts samples as JSON has them: dicts of the columns of a table, texts, lists of numbers. Returns a dict
         for each: {"predictions": [{"label", "index", "probability"}]} or {"shape", "values"}."""
+        if ENGINE == "lite":
+            raise Error(f"samples as JSON need LibTorch: install the package torch=={LIBTORCH}.*, or give arrays", 1)
         request = {"samples": list(samples)}
         if top is not None:
             request["top"] = top

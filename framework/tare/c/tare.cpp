@@ -8,7 +8,6 @@
 #include <torch/version.h>
 
 #include <cstdlib>
-#include <cstring>
 #include <limits>
 #include <map>
 #include <memory>
@@ -19,6 +18,7 @@
 #include <vector>
 
 #include "tare/base/error.h"
+#include "tare/c/guard.h"
 #include "tare/c/tare.h"
 #include "tare/inference/inspect.h"
 #include "tare/inference/json_predict.h"
@@ -29,45 +29,20 @@
 #include "tare/runtime/keep_generator.h"
 #include "tare/transform/image.h"
 
-static_assert(static_cast<int>(TARE_FAILED) == tare::kFailed);
-static_assert(static_cast<int>(TARE_BAD_INPUT) == tare::kBadInput);
-static_assert(static_cast<int>(TARE_OUT_OF_MEMORY) == tare::kOutOfMemory);
-static_assert(static_cast<int>(TARE_IO) == tare::kIo);
-
 namespace {
 
 using namespace tare;
+using c::check_given;
+using c::copied;
+using c::refuse;
 
 constexpr int64_t kMostSamples = 1'000'000;  // of one JSON text
-constexpr int kMostThreads = 4096;
-constexpr int64_t kBatch = 64;  // samples of a JSON text that are predicted together
-
-thread_local std::string last_error;
+constexpr int64_t kBatch = 64;               // samples of a JSON text that are predicted together
 
 /// Runs the body of a function; returns its code.
 template <class Body>
 int guarded(const Body& body) noexcept {
-  try {
-    try {
-      body();
-      return TARE_OK;
-    } catch (...) {
-      const ErrorText error = describe_error(std::current_exception());
-      last_error = error.text;
-      return error.code;
-    }
-  } catch (...) {  // of a type that is no std::exception, or without memory for the text
-    last_error.clear();
-    return TARE_FAILED;
-  }
-}
-
-[[noreturn]] void refuse(const char* call, const std::string& problem) {
-  throw ConfigError(call, problem);
-}
-
-void check_given(const void* argument, const char* call, const char* name) {
-  if (argument == nullptr) refuse(call, std::string(name) + " is null");
+  return c::guarded(describe_error, body);
 }
 
 /// Identifies the content of a file, as far as the system says.
@@ -174,13 +149,6 @@ int64_t channels_of(const Predictor& predictor) {
   return predictor.sample_kind() == SampleKind::image ? predictor.sample_shape().front() : 0;
 }
 
-char* copied(const std::string& text) {
-  auto* copy = static_cast<char*>(std::malloc(text.size() + 1));
-  if (copy == nullptr) throw std::bad_alloc();
-  std::memcpy(copy, text.c_str(), text.size() + 1);
-  return copy;
-}
-
 }  // namespace
 
 struct tare_model {
@@ -193,21 +161,6 @@ struct tare_model {
 };
 
 namespace {
-
-/// Returns the options with the defaults of the members that an earlier header lacks.
-tare_options complete(const tare_options* given) {
-  tare_options all{};
-  if (!given) return all;
-  if (given->size < sizeof(uint32_t) || given->size > sizeof(tare_options))
-    refuse("tare_open", "options.size is " + std::to_string(given->size) + ": allowed is up to " +
-                            std::to_string(sizeof(tare_options)) +
-                            ", that of the header of this library");
-  std::memcpy(&all, given, given->size);
-  if (all.threads < 0 || all.threads > kMostThreads)
-    refuse("tare_open", "threads must be >= 0 and at most " + std::to_string(kMostThreads) +
-                            ", got " + std::to_string(all.threads));
-  return all;
-}
 
 void set_up(const std::string& device) {
   static std::mutex mutex;
@@ -259,13 +212,13 @@ uint32_t tare_abi_version(void) { return TARE_ABI_VERSION; }
 
 const char* tare_version(void) { return "tare " TARE_VERSION ", LibTorch " TORCH_VERSION; }
 
-const char* tare_last_error(void) { return last_error.c_str(); }
+const char* tare_last_error(void) { return c::last_error.c_str(); }
 
 int tare_open(const char* path, const tare_options* options, tare_model** model) {
   return guarded([&] {
     check_given(path, "tare_open", "path");
     check_given(model, "tare_open", "model");
-    *model = opened(path, complete(options));
+    *model = opened(path, c::complete(options));
   });
 }
 

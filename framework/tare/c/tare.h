@@ -10,6 +10,11 @@
 // A model may be used by several threads: a call waits for another one's on the same handle. Models
 // on one file share its weights, which stay in the mapped file. The first model that is opened with
 // a device other than "cpu" sets up CUDA for the life of the process.
+//
+// Two libraries have these functions. libtare.so predicts with every bundle. libtare_lite.so needs
+// no LibTorch, so that it has 2 MB and predicts within milliseconds of its start. It opens bundles
+// of mlp, resnet9, resnet18, resnet34, resnet50 and gpt with one input, on the host, and lacks
+// tare_predict_json(). A program links one of the two.
 #ifndef TARE_C_TARE_H
 #define TARE_C_TARE_H
 

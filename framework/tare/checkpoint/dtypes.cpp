@@ -7,18 +7,18 @@ namespace tare::checkpoint {
 
 const std::vector<Dtype>& dtypes() {
   using c10::ScalarType;
-  static const std::vector<Dtype> all = {{"I64", ScalarType::Long, "int64"},
-                                         {"F64", ScalarType::Double, "float64"},
-                                         {"F32", ScalarType::Float, "float32"},
-                                         {"I32", ScalarType::Int, "int32"},
-                                         {"BF16", ScalarType::BFloat16, "bfloat16"},
-                                         {"F16", ScalarType::Half, "float16"},
-                                         {"I16", ScalarType::Short, "int16"},
-                                         {"F8_E4M3", ScalarType::Float8_e4m3fn, "float8_e4m3fn"},
-                                         {"F8_E5M2", ScalarType::Float8_e5m2, "float8_e5m2"},
-                                         {"I8", ScalarType::Char, "int8"},
-                                         {"U8", ScalarType::Byte, "uint8"},
-                                         {"BOOL", ScalarType::Bool, "bool"}};
+  static const std::vector<Dtype> all = {{"I64", ScalarType::Long, "int64", 8},
+                                         {"F64", ScalarType::Double, "float64", 8},
+                                         {"F32", ScalarType::Float, "float32", 4},
+                                         {"I32", ScalarType::Int, "int32", 4},
+                                         {"BF16", ScalarType::BFloat16, "bfloat16", 2},
+                                         {"F16", ScalarType::Half, "float16", 2},
+                                         {"I16", ScalarType::Short, "int16", 2},
+                                         {"F8_E4M3", ScalarType::Float8_e4m3fn, "float8_e4m3fn", 1},
+                                         {"F8_E5M2", ScalarType::Float8_e5m2, "float8_e5m2", 1},
+                                         {"I8", ScalarType::Char, "int8", 1},
+                                         {"U8", ScalarType::Byte, "uint8", 1},
+                                         {"BOOL", ScalarType::Bool, "bool", 1}};
   return all;
 }
 

@@ -1,8 +1,9 @@
 // The dtypes of safetensors files, with their names there and in PyTorch. Internal.
 #pragma once
 
-#include <c10/core/ScalarType.h>
+#include <torch/headeronly/core/ScalarType.h>
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,6 +14,7 @@ struct Dtype {
   const char* name;  ///< in the file
   c10::ScalarType type;
   const char* torch_name;
+  int64_t bytes;  ///< of an element
 };
 
 /// Returns the dtypes of the format, in the order in which the reference writer puts their data.

@@ -8,7 +8,7 @@
 
 namespace tare::checkpoint {
 
-std::string describe(c10::ScalarType dtype, c10::IntArrayRef shape) {
+std::string describe(c10::ScalarType dtype, std::span<const int64_t> shape) {
   const Dtype* known = find_dtype(dtype);
   std::string text = known ? known->torch_name : c10::toString(dtype);
   text += " [";
@@ -17,7 +17,9 @@ std::string describe(c10::ScalarType dtype, c10::IntArrayRef shape) {
 }
 
 std::optional<int64_t> checked_bytes(const std::vector<int64_t>& shape, c10::ScalarType dtype) {
-  auto bytes = static_cast<int64_t>(c10::elementSize(dtype));
+  const Dtype* known = find_dtype(dtype);
+  if (known == nullptr) return std::nullopt;
+  int64_t bytes = known->bytes;
   bool empty = false;
   for (const int64_t size : shape) {
     if (size == 0) {

@@ -1,11 +1,11 @@
 // TensorInfo: name, dtype, shape and place of one tensor in a safetensors file.
 #pragma once
 
-#include <c10/core/ScalarType.h>
-#include <c10/util/ArrayRef.h>
+#include <torch/headeronly/core/ScalarType.h>
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -26,9 +26,9 @@ struct TensorInfo {
 };
 
 /// Returns "float32 [10, 512]".
-[[nodiscard]] std::string describe(c10::ScalarType dtype, c10::IntArrayRef shape);
+[[nodiscard]] std::string describe(c10::ScalarType dtype, std::span<const int64_t> shape);
 /// Returns the number of elements times their size; unset if a product overflows, even if another
-/// size is zero.
+/// size is zero, and for a dtype that no safetensors file can hold.
 [[nodiscard]] std::optional<int64_t> checked_bytes(const std::vector<int64_t>& shape,
                                                    c10::ScalarType dtype);
 /// Sorts tensors by offset; where tensors without data share one, by size, then name. The order of

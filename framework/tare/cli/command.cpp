@@ -171,6 +171,8 @@ const std::vector<Command>& commands() {
         {"weights", "as_is|fp32|bf16|fp16|fp8|int8",
          "how matrices are stored (default: as the recipe's export_weights says; gguf takes fp32, "
          "fp16 or q8_0)"},
+        {"tolerance", "SHARE",
+         "refuse rounded weights of a run that raise its validation loss by more, such as 0.01"},
         {"opset", "18|23", "onnx: version of its operators; 23 has attention as one of them"},
         {"fold-norms", "", "onnx and pt2: batch norms become part of the layers in front of them"},
         trust_option()},

@@ -11,6 +11,8 @@
 #include "tare/cli/command.h"
 #include "tare/cli/output.h"
 #include "tare/cli/trust.h"
+#include "tare/config/field.h"
+#include "tare/config/node.h"
 #include "tare/interchange/export_file.h"
 #include "tare/recipe/export.h"
 #include "tare/report/run_failure.h"
@@ -29,13 +31,16 @@ std::string difference_text(double difference) {
 }  // namespace
 
 int export_command(const Arguments& arguments) {
-  init({.cuda = CudaMode::off});  // nothing is computed
+  init({.cuda = CudaMode::off});  // a few batches are computed, on the host
   trust_given(arguments, "tare export");
   BundleFormat format;
   if (arguments.has("weights")) format.weights = arguments.get("weights");
   if (arguments.has("format")) format.format = arguments.get("format");
   format.fold_norms = arguments.has("fold-norms");
   format.opset = arguments.number("opset", format.opset, 1);
+  if (arguments.has("tolerance"))
+    format.tolerance =
+        config::read<double>(config::parse_text(arguments.get("tolerance"), "--tolerance"));
   if (arguments.has("out")) check_folder_of(arguments.get("out"), "--out");
   if (arguments.has("out") && format.format == "tare")
     check_output_file(arguments.get("out"), FileKind::bundle, "--out",

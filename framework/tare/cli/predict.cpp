@@ -3,29 +3,24 @@
 
 #include <c10/util/Exception.h>
 
-#include <array>
-#include <cerrno>
-#include <charconv>
 #include <cstdio>
 #include <exception>
 #include <iostream>
-#include <iterator>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "tare/base/csv.h"
 #include "tare/base/error.h"
+#include "tare/base/log.h"
 #include "tare/base/signals.h"
 #include "tare/cli/arguments.h"
 #include "tare/cli/predict_inputs.h"
 #include "tare/cli/predict_masks.h"
+#include "tare/cli/predict_output.h"
 #include "tare/cli/predict_score.h"
 #include "tare/cli/trust.h"
 #include "tare/inference/bundle_folder.h"
-#include "tare/inference/json_predict.h"
 #include "tare/inference/one_score.h"
 #include "tare/inference/predictor.h"
 #include "tare/inference/rows.h"
@@ -43,7 +38,7 @@ struct Request {
   PredictorOptions predictor{};
   std::optional<int64_t> top{};    // unset: one
   std::optional<int64_t> batch{};  // unset: as many as fit
-  enum class Form { text, json, json_lines, csv } form = Form::text;
+  PredictForm form = PredictForm::text;
   std::string masks{};  // the folder of --masks
   bool text = false;
   std::optional<std::string> score{};  // the value of --score
@@ -61,25 +56,18 @@ CudaMode cuda_for(const std::string& device) {
   return device == "cpu" ? CudaMode::off : CudaMode::automatic;
 }
 
-Request::Form form_of(const Arguments& arguments) {
-  const std::array<std::pair<const char*, Request::Form>, 3> forms{
-      {{"json", Request::Form::json},
-       {"json-lines", Request::Form::json_lines},
-       {"csv", Request::Form::csv}}};
-  const char* given = nullptr;
-  Request::Form form = Request::Form::text;
-  for (const auto& [name, of_name] : forms) {
-    if (!arguments.has(name)) continue;
-    if (given)
-      throw ConfigError("tare predict",
-                        std::string("--") + given + " and --" + name + " exclude each other");
-    given = name;
-    form = of_name;
-  }
-  return form;
+/// Throws ConfigError for an engine that this program is not.
+void check_engine(const std::string& engine) {
+  if (engine == "auto" || engine == "libtorch") return;
+  if (engine == "lite")
+    throw ConfigError("tare predict",
+                      "this program computes with LibTorch: call `tare predict`, "
+                      "which has the engine lite, or omit --engine");
+  throw unknown_name("tare predict", "engine", engine, {"auto", "lite", "libtorch"});
 }
 
 Request read(const Arguments& arguments) {
+  check_engine(arguments.get("engine", "auto"));
   for (const char* other : {"top", "csv", "json-lines", "masks"})
     if (arguments.has("score") && arguments.has(other))
       throw ConfigError("tare predict", "--score prints figures in place of predictions: omit --" +
@@ -90,180 +78,64 @@ Request read(const Arguments& arguments) {
           .predictor = {.device = arguments.get("device", "cpu")},
           .top = arguments.has("top") ? std::optional(arguments.number("top", 0, 1)) : std::nullopt,
           .batch = number_of(arguments, "batch"),
-          .form = form_of(arguments),
+          .form = predict_form(arguments),
           .masks = arguments.get("masks"),
           .text = arguments.has("text"),
           .score = arguments.has("score") ? std::optional(arguments.get("score")) : std::nullopt};
 }
 
-// Prints a line for each class, or one with the values of a model that gives no classes; as CSV,
-// with a header; as JSON, a list at the end.
+/// Describes the outputs of a model for its printer.
 class Printer {
  public:
-  explicit Printer(const Request& request) : request_(request), masks_(request.masks) {}
+  explicit Printer(const Request& request)
+      : request_(request), printer_(request.form), masks_(request.masks) {}
 
   void add(const SamplePlace& place, const Predictor& predictor, const Outputs& outputs) {
     for (size_t i = 0; i < outputs.size(); ++i) {
-      const Place output{.sample = place, .number = outputs.size() > 1 ? i + 1 : 0};
+      const OutputPlace output{place.path, place.line, outputs.size() > 1 ? i + 1 : 0};
       if (masks_)
-        add_mask(output, outputs[i]);
-      else if (is_json())
-        put(to_json(output, prediction_json(predictor, outputs, i, request_.top)));
+        printer_.add_mask(output, masks_.write(place, outputs[i]).string());
+      else if (predictor.has_classes(outputs[i]))
+        printer_.add(output, classes_of(predictor, outputs[i]));
       else
-        add(output, predictor, outputs[i]);
+        printer_.add(output, values_of(predictor, outputs[i], outputs.size() == 1));
     }
   }
 
-  /// Adds a failure, called inside its handler; only JSON lists it, as messages are on standard
-  /// error.
+  /// Adds a failure, called inside its handler.
   void add_failure(const SamplePlace& place) {
-    if (!is_json()) return;
-    nlohmann::json sample = begin({.sample = place});
+    const OutputPlace sample{place.path, place.line};
     try {
       throw;
     } catch (const c10::Error& error) {
-      sample["error"] = printable(error.what_without_backtrace(), 1000);
+      printer_.add_failure(sample, error.what_without_backtrace());
     } catch (const std::exception& error) {
-      sample["error"] = printable(error.what(), 1000);
+      printer_.add_failure(sample, error.what());
     }
-    put(std::move(sample));
   }
 
   /// Ends the output; `lists`: what was added is printed.
-  void finish(bool lists) const {
-    if (lists && request_.form == Form::json) std::puts(text_of(all_, 2).c_str());
-    if (std::fflush(stdout) != 0) throw IoError("tare predict", "standard output", errno);
-  }
+  void finish(bool lists) const { printer_.finish(lists); }
 
  private:
-  using Form = Request::Form;
-  struct Place {
-    const SamplePlace& sample;
-    size_t number = 0;  // of the output, from 1; 0: the model has one
-  };
-
-  /// Holds the numbers of one output, and their names where they are known.
-  struct Values {
-    at::Tensor numbers{};
-    std::vector<std::string> names{};
-  };
-
-  [[nodiscard]] bool is_json() const {
-    return request_.form == Form::json || request_.form == Form::json_lines;
+  [[nodiscard]] std::vector<Prediction> classes_of(const Predictor& predictor,
+                                                   const at::Tensor& output) const {
+    const int64_t all = has_several_labels(predictor.manifest()) ? output.size(1) : 1;
+    return predictor.classes(output, request_.top.value_or(all));
   }
-  static std::string text_of(const nlohmann::json& value, int indent) {
-    return value.dump(indent, ' ', false, nlohmann::json::error_handler_t::replace);
-  }
-  /// Prints an entry as a line, or keeps it for the array at the end.
-  void put(nlohmann::json entry) {
-    if (request_.form == Form::json_lines)
-      std::puts(text_of(entry, -1).c_str());
-    else
-      all_.push_back(std::move(entry));
-  }
-
-  void add_mask(const Place& place, const at::Tensor& output) {
-    const std::string path = masks_.write(place.sample, output).string();
-    if (is_json())
-      put(to_json(place, {{"mask", path}}));
-    else if (request_.form == Form::csv)
-      print_row(place, 0, "", csv_text(path));
-    else
-      std::printf("%s: %s\n", text_of(place).c_str(), printable(path, 1000).c_str());
-  }
-
-  void add(const Place& place, const Predictor& predictor, const at::Tensor& prediction) {
-    if (!predictor.has_classes(prediction)) {
-      std::vector<std::string> names = target_names(predictor.manifest());
-      const bool fits = place.number == 0 && std::cmp_equal(names.size(), prediction.numel());
-      return show(place, Values{prediction, fits ? names : std::vector<std::string>()});
-    }
-    const int64_t all = has_several_labels(predictor.manifest()) ? prediction.size(1) : 1;
-    show(place, predictor.classes(prediction, request_.top.value_or(all)));
-  }
-
-  /// `predictions`: those of classes, or Values.
-  template <class Predictions>
-  void show(const Place& place, const Predictions& predictions) {
-    if (request_.form == Form::csv)
-      print_rows(place, predictions);
-    else
-      print(place, predictions);
-  }
-
-  // One table for all outputs: a row for each class, and one for each value, whose label is the
-  // name of its target.
-  void print_rows(const Place& place, const std::vector<Prediction>& predictions) {
-    for (const auto& p : predictions)
-      print_row(place, p.index, csv_text(p.label), text_of(static_cast<float>(p.probability)));
-  }
-  void print_rows(const Place& place, const Values& prediction) {
-    const std::vector<float> values = values_of(prediction.numbers);
-    for (size_t i = 0; i < values.size(); ++i)
-      print_row(place, static_cast<int64_t>(i),
-                prediction.names.empty() ? "" : csv_text(prediction.names[i]), text_of(values[i]));
-  }
-  void print_row(const Place& place, int64_t index, const std::string& label,
-                 const std::string& value) {
-    if (!std::exchange(has_header_, true)) std::puts("path,line,output,index,label,value");
-    const std::string line = place.sample.line > 0 ? std::to_string(place.sample.line) : "",
-                      output = place.number > 0 ? std::to_string(place.number) : "";
-    std::printf("%s,%s,%s,%lld,%s,%s\n", csv_text(place.sample.path).c_str(), line.c_str(),
-                output.c_str(), static_cast<long long>(index), label.c_str(), value.c_str());
-  }
-
-  // The fewest digits that give the number back.
-  static std::string text_of(float value) {
-    char number[64];
-    return {number, std::to_chars(number, std::end(number), value).ptr};
-  }
-
-  static std::string text_of(const Place& place) {
-    std::string text = printable(place.sample.path, 1000);
-    if (place.sample.line > 0) text += ":" + std::to_string(place.sample.line);
-    if (place.number > 0) text += " output " + std::to_string(place.number);
-    return text;
-  }
-
-  static void print(const Place& place, const std::vector<Prediction>& predictions) {
-    for (const auto& p : predictions) {
-      std::printf("%s: %s %.4f\n", text_of(place).c_str(), printable(p.label).c_str(),
-                  p.probability);
-    }
-  }
-
-  static std::vector<float> values_of(const at::Tensor& prediction) {
-    const at::Tensor row = prediction.contiguous();
+  static OutputValues values_of(const Predictor& predictor, const at::Tensor& output, bool alone) {
+    const at::Tensor row = output.contiguous();
     const float* data = row.const_data_ptr<float>();
-    return {data, data + row.numel()};
-  }
-
-  // The shape stands in front of more than a list.
-  static void print(const Place& place, const Values& prediction) {
-    const at::Tensor& numbers = prediction.numbers;
-    std::string line = text_of(place) + ":";
-    if (numbers.dim() > 2) line += " " + c10::str(numbers.sizes().slice(1));
-    for (const float value : values_of(numbers)) line += ' ' + text_of(value);
-    std::puts(line.c_str());
-  }
-
-  static nlohmann::json begin(const Place& place) {
-    nlohmann::json sample{{"path", place.sample.path}};
-    if (place.sample.line > 0) sample["line"] = place.sample.line;
-    if (place.number > 0) sample["output"] = place.number;
-    return sample;
-  }
-
-  static nlohmann::json to_json(const Place& place, const nlohmann::json& prediction) {
-    nlohmann::json sample = begin(place);
-    sample.update(prediction);
-    return sample;
+    const std::vector<std::string> names = target_names(predictor.manifest());
+    const bool fits = alone && std::cmp_equal(names.size(), row.numel());
+    return {.shape = row.sizes().slice(1).vec(),
+            .values = {data, data + row.numel()},
+            .names = fits ? names : std::vector<std::string>()};
   }
 
   const Request& request_;
+  PredictPrinter printer_;
   MaskFolder masks_;
-  nlohmann::json all_ = nlohmann::json::array();
-  bool has_header_ = false;
 };
 
 /// Throws the error that is being handled again if it is that of a card that has failed: every
@@ -322,9 +194,9 @@ int predict(const Request& request) {
     std::fprintf(
         stderr, "[tare] error: %lld more samples have failed%s\n",
         static_cast<long long>(failures - kShownFailures),
-        request.form == Request::Form::json || score ? "" : "; --json lists each with its error");
+        request.form == PredictForm::json || score ? "" : "; --json lists each with its error");
   if (score)
-    std::puts((request.form == Request::Form::json ? score->json(failures) : score->str()).c_str());
+    std::puts((request.form == PredictForm::json ? score->json(failures) : score->str()).c_str());
   printer.finish(!score);
   return code;
 }
@@ -342,6 +214,8 @@ int predict_program(int argc, char** argv, const std::string& called) {
     }
     trust_given(arguments, "tare predict");
     const Request request = read(arguments);
+    if (arguments.has("verbose"))
+      log::info("predicts with LibTorch on " + request.predictor.device);
     init({.threads = 0, .cuda = cuda_for(request.predictor.device)});
     return predict(request);
   } catch (...) {

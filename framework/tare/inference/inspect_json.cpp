@@ -5,6 +5,7 @@
 #include "tare/base/error.h"
 #include "tare/checkpoint/checkpoint.h"
 #include "tare/checkpoint/torch_file.h"
+#include "tare/config/node_json.h"
 #include "tare/inference/bundle.h"
 #include "tare/inference/damaged_file.h"
 #include "tare/inference/inspect.h"
@@ -31,31 +32,13 @@ json to_json(const std::vector<NamedTensor>& tensors) {
   return to_json(parts);
 }
 
-// Numbers, true and false keep their values; every other scalar is text.
-json to_json(const config::Node& node) {
-  if (node.kind == config::Kind::null) return nullptr;
-  if (node.kind == config::Kind::sequence) {
-    json list = json::array();
-    for (const auto& item : node.items) list.push_back(to_json(item));
-    return list;
-  }
-  if (node.kind == config::Kind::map) {
-    json object = json::object();
-    for (const auto& entry : node.entries) object[entry.key] = to_json(entry.value);
-    return object;
-  }
-  const json value = node.quoted ? json(json::value_t::discarded)
-                                 : json::parse(node.text, nullptr, /*allow_exceptions=*/false);
-  return value.is_number() || value.is_boolean() ? value : json(node.text);
-}
-
 const char* name_of(SampleKind kind) {
   return kind == SampleKind::image ? "image" : kind == SampleKind::tokens ? "tokens" : "features";
 }
 
 json options_of(const ModelSpec& model) {
   try {
-    return to_json(config::parse_text(model.options, "model options"));
+    return config::json_of(config::parse_text(model.options, "model options"));
   } catch (const ConfigError&) {  // a model outside the registry may have options of another form
     return model.options;
   }
@@ -74,13 +57,13 @@ void add_manifest(json& out, const BundleManifest& m) {
                                   {"shape", input.sample_shape},
                                   {"any_size", input.any_size}});
   out["text_length"] = m.text_length;
-  out["rows"] = m.rows ? to_json(config::to_node(*m.rows)) : json();
+  out["rows"] = m.rows ? config::json_of(config::to_node(*m.rows)) : json();
   const auto outputs = class_count(m);
   out["outputs"] = outputs ? json(*outputs) : json();
   out["classes"] = has_one_score(m) ? json(2) : gives_classes(m) ? out["outputs"] : json();
   out["labels"] = m.labels;
   out["targets"] = target_names(m);
-  out["transforms"] = to_json(config::to_node(m.transforms));
+  out["transforms"] = config::json_of(config::to_node(m.transforms));
   out["unknown_transforms"] = m.unknown_transforms;
   out["activation"] = m.activation;
   out["loss"] = m.loss;

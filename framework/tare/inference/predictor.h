@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tare/inference/bundle.h"
+#include "tare/inference/prediction.h"
 #include "tare/memory/accountable.h"
 
 namespace tare {
@@ -21,13 +22,6 @@ struct PredictorOptions {
   /// Replaces the model's forward, as Task::predict does in training. `batch`: the inputs on the
   /// device, after the transforms, without targets.
   std::function<Outputs(Model& model, const Batch& batch)> forward{};
-};
-
-/// Holds one class and its probability.
-struct Prediction {
-  std::string label{};     ///< of the class; its index as text if the bundle has no labels
-  int64_t index = 0;       ///< of the class
-  double probability = 0;  ///< the output after the bundle's activation
 };
 
 /// Predicts with a bundle's model, transforms and labels. On the CPU the weights stay in the mapped

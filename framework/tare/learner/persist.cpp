@@ -1,6 +1,5 @@
 // Saves, loads and exports a Learner.
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "tare/base/error.h"
@@ -12,6 +11,7 @@
 #include "tare/inference/predictor.h"
 #include "tare/interchange/export_file.h"
 #include "tare/learner/learner.h"
+#include "tare/learner/rounded_figures.h"
 #include "tare/memory/oom.h"
 #include "tare/memory/phase.h"
 #include "tare/model/registry.h"
@@ -231,9 +231,8 @@ void check_options(const ExportOptions& options, const LearnerState& p, const ch
     throw ConfigError(call, "opset", "is for files of ONNX", "format = onnx, or no opset",
                       std::to_string(options.opset));
   if (!options.tolerance) return;
+  check_tolerance(options.tolerance, call);
   const std::string got = config::number_text(*options.tolerance);
-  if (!(*options.tolerance >= 0))
-    throw ConfigError(call, "tolerance", "is no share", ">= 0, such as 0.01", got);
   if (!rounds(options))
     throw ConfigError(call, "tolerance", "is for bundles of rounded weights, and these are not",
                       "weights = bf16, fp16, fp8 or int8, or no tolerance", got);
@@ -244,38 +243,19 @@ void check_options(const ExportOptions& options, const LearnerState& p, const ch
                       "omit it", got);
 }
 
-/// Puts the figures of the rounded weights, over the validation split, into the manifest, in place
-/// of those of the trained ones. Throws ConfigError where the loss rises by more than the
-/// tolerance.
-void measure_rounded(Learner& trained, LearnerState& p, const std::vector<NamedTensor>& tensors,
-                     const ExportOptions& options, BundleManifest& manifest) {
-  if (!p.data.valid || !p.model.spec()) return;
-  Model model = models::make(*p.model.spec());
-  load_stored(model, tensors, /*strict=*/true, "learner.export_to", {});
-  Learner rounded(std::move(model), {.train = {}, .valid = p.data.valid, .test = {}},
-                  {.loss = p.options.loss,
-                   .metrics = p.options.metrics,
-                   .device = p.device.str(),
-                   .batch = p.options.batch,
-                   .precision = p.options.precision,
-                   .task = p.options.task});
-  const auto figures = [&](const Evaluation& all) {
-    const EpochRow row{.valid_loss = all.loss, .metrics = all.metrics};
-    return bundle_metrics(&row, p.options.metrics);
-  };
-  const Evaluation after = rounded.validate();
-  if (manifest.metrics.empty()) manifest.metrics = figures(trained.validate());
-  manifest.trained_metrics = std::exchange(manifest.metrics, figures(after));
-  const auto loss = std::ranges::find(manifest.trained_metrics, "valid_loss", &BundleMetric::name);
-  if (!options.tolerance || loss == manifest.trained_metrics.end()) return;
-  const double most = loss->value + *options.tolerance * std::abs(loss->value);
-  if (after.loss <= most) return;
-  throw ConfigError("learner.export_to", "tolerance",
-                    "is exceeded: the weights as " + options.weights + " have the valid_loss " +
-                        config::number_text(after.loss) + ", and those that were trained " +
-                        config::number_text(loss->value),
-                    "other weights, or a higher tolerance",
-                    config::number_text(*options.tolerance));
+/// Returns how the rounded weights of a Learner are measured.
+RoundedWeights measured(Learner& trained, const LearnerState& p, const ExportOptions& options) {
+  RoundedWeights rounded{.storage = options.weights,
+                         .tolerance = options.tolerance,
+                         .learner = {.loss = p.options.loss,
+                                     .metrics = p.options.metrics,
+                                     .device = p.device.str(),
+                                     .batch = p.options.batch,
+                                     .precision = p.options.precision,
+                                     .task = p.options.task},
+                         .valid = p.data.valid};
+  rounded.trained = [&trained] { return trained.validate(); };
+  return rounded;
 }
 
 }  // namespace
@@ -303,7 +283,8 @@ void Learner::export_to(const std::filesystem::path& path, const ExportOptions& 
     if (options.format == "tare") {
       const std::vector<NamedTensor> tensors = state_for(p.model, options.weights);
       manifest.weights = rounds(options) ? options.weights : "as_is";
-      if (rounds(options)) measure_rounded(*this, p, tensors, options, manifest);
+      if (rounds(options) && p.data.valid && p.model.spec())
+        measure_rounded(measured(*this, p, options), tensors, manifest);
       write_bundle(path, manifest, tensors);
     } else {
       interchange::export_file(path, options.format, manifest, state_for(p.model, "fp32"),

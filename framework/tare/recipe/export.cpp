@@ -13,11 +13,14 @@
 #include "tare/inference/bundle.h"
 #include "tare/inference/bundle_folder.h"
 #include "tare/interchange/export_file.h"
+#include "tare/learner/learner.h"
+#include "tare/learner/rounded_figures.h"
 #include "tare/metric/loss.h"
 #include "tare/model/coded_weight.h"
 #include "tare/model/stored.h"
 #include "tare/recipe/chosen_callbacks.h"
 #include "tare/recipe/file_names.h"
+#include "tare/recipe/learner_options.h"
 #include "tare/recipe/phase_data.h"
 #include "tare/recipe/position.h"
 #include "tare/recipe/read_recipe.h"
@@ -145,15 +148,75 @@ std::vector<std::string> parameters_of(const Bundle& bundle) {
   return parameter_names(models::make(bundle.manifest().model));
 }
 
-BundleExport from_bundle(const fs::path& from, const fs::path& to, const BundleFormat& format) {
+/// Measures rounded tensors of the registry's model over the validation split of a phase, if it has
+/// one. `trained`: the tensors before.
+void measure(const RecipeOptions& recipe, size_t phase, const OpenData& data,
+             const BundleFormat& format, const std::string& weights,
+             const std::vector<NamedTensor>& trained, const std::vector<NamedTensor>& tensors,
+             BundleManifest& manifest) {
+  if (!rounds_weights(weights) && format.tolerance)
+    throw ConfigError(kExport, "--tolerance is for rounded weights, and these are " + weights +
+                                   ": give --weights bf16, fp16, fp8 or int8, or omit it");
+  if (!rounds_weights(weights) || manifest.model.name.empty()) return;
+  RoundedWeights rounded{.call = "tare export",
+                         .storage = weights,
+                         .tolerance = format.tolerance,
+                         .learner = learner_options(recipe, phase, data.facts),
+                         .valid = data.named.splits.valid};
+  if (!rounded.valid) {
+    if (!format.tolerance) return;
+    throw ConfigError(kExport,
+                      "--tolerance needs a validation split, and the data of the run have "
+                      "none: omit it");
+  }
+  rounded.learner.device = "cpu";
+  rounded.trained = [&] {
+    Model model = models::make(manifest.model);
+    load_stored(model, trained, /*strict=*/true, kExport, {});
+    return Learner(std::move(model), {.train = {}, .valid = rounded.valid, .test = {}},
+                   rounded.learner)
+        .validate();
+  };
+  measure_rounded(rounded, tensors, manifest);
+}
+
+/// Measures what is made of a run's bundle, where the run's data are there.
+void measure_bundle(const RecipeOptions& recipe, const Bundle& bundle, const BundleFormat& format,
+                    const std::string& weights, const std::vector<NamedTensor>& tensors,
+                    BundleManifest& manifest) {
+  if (!rounds_weights(weights) && !format.tolerance) return;
+  const size_t phase = recipe.phases.size() - 1;
+  RecipeData data;
+  try {
+    measure(recipe, phase, open_data(recipe, phase, data), format, weights,
+            dequantised(bundle.tensors(), kExport, bundle.file().path()), tensors, manifest);
+  } catch (const IoError& error) {
+    if (format.tolerance) throw;
+    log::warning(
+        "the rounded weights are not measured, because the data of the run cannot be "
+        "read: " +
+        std::string(error.what()));
+  }
+}
+
+/// `recipe`: of the run whose bundle it is; null: nothing is known of it.
+BundleExport from_bundle(const fs::path& from, const fs::path& to, const BundleFormat& format,
+                         const RecipeOptions* recipe = nullptr) {
   const Bundle bundle = open_bundle(from);
   const std::string weights = storage_of(format, "as_is");
   const auto parameters =
       rounds_weights(weights) ? parameters_of(bundle) : std::vector<std::string>{};
   BundleManifest manifest = bundle.manifest();
   if (weights != "as_is") manifest.weights = rounds_weights(weights) ? weights : "as_is";
-  return write(from, to, format, manifest,
-               stored_for(bundle.tensors(), parameters, weights, kExport, from), "");
+  const auto tensors = stored_for(bundle.tensors(), parameters, weights, kExport, from);
+  if (recipe) {
+    measure_bundle(*recipe, bundle, format, weights, tensors, manifest);
+  } else if (format.tolerance) {
+    throw ConfigError(kExport,
+                      "--tolerance needs the data of a training, and a bundle has none: "
+                      "give the folder of its run, or omit it");
+  }
+  return write(from, to, format, manifest, tensors, "");
 }
 
 // The model computes with the dequantised values of what a checkpoint holds as fp8.
@@ -191,8 +254,9 @@ BundleExport from_checkpoint(const RecipeOptions& recipe, const fs::path& path, 
     manifest.targets = data_of(recipe, recipe.phases[phase]).targets;
   const std::string weights = storage_of(format, recipe.export_weights);
   if (rounds_weights(weights)) manifest.weights = weights;
-  return write(path, to, format, manifest, tensors_of(loaded, model, weights, path),
-               name_of(recipe, phase));
+  const auto tensors = tensors_of(loaded, model, weights, path);
+  measure(recipe, phase, trained_on, format, weights, loaded.model, tensors, manifest);
+  return write(path, to, format, manifest, tensors, name_of(recipe, phase));
 }
 
 /// Throws FormatError for a damaged part of a run's folder, with what else in it can be exported.
@@ -254,7 +318,7 @@ BundleExport from_run(const fs::path& folder, fs::path to, const BundleFormat& f
     refuse_damaged(folder, recipe, "its newest automatic checkpoint", error);
   }
   if (!newest && !name.empty() && fs::is_regular_file(own)) try {
-      return from_bundle(own, to, format);
+      return from_bundle(own, to, format, &recipe);
     } catch (const FormatError& error) {
       refuse_damaged(folder, recipe, "its bundle", error);
     }
@@ -274,6 +338,12 @@ BundleExport export_bundle(const fs::path& from, const fs::path& to, const Bundl
                       "its norms: omit it, or give --format");
   if (format.opset != BundleFormat{}.opset && format.format != "onnx")
     throw ConfigError(kExport, "--opset is for the format onnx: omit it, or give --format onnx");
+  check_tolerance(format.tolerance, kExport);
+  if (format.tolerance &&
+      (format.format != kTare || (format.weights && !rounds_weights(*format.weights))))
+    throw ConfigError(kExport,
+                      "--tolerance is for bundles of rounded weights: give --weights bf16, "
+                      "fp16, fp8 or int8, or omit it");
   if (format.format != kTare) {
     (void)interchange::file_format(format.format);
   } else if (format.weights) {

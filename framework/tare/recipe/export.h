@@ -18,6 +18,8 @@ struct BundleFormat {
   std::string format = "tare";
   bool fold_norms = false;  ///< see interchange::FileOptions::fold_norms
   int64_t opset = 18;       ///< see interchange::FileOptions::opset
+  /// See ExportOptions::tolerance; for rounded weights of a run or a checkpoint.
+  std::optional<double> tolerance{};
 };
 
 /// Reports what export_bundle() read and wrote.
@@ -37,7 +39,9 @@ struct BundleExport {
 /// - a bundle, which is verified and written anew in the format of this version.
 /// An empty `to` is the run's `export` file, or NAME.tare, in the run's folder; for a checkpoint it
 /// is CHECKPOINT.tare beside it; a bundle needs one. Another format has its own extension in place
-/// of .tare. The recipe's data must be there; only a graph of another format is computed.
+/// of .tare. The data of a checkpoint's recipe must be there. Rounded weights of a run or a
+/// checkpoint are measured over its validation split, on the host; where a run's bundle is there
+/// and its data are not, a warning says that they are not measured, unless a tolerance needs it.
 /// Throws ConfigError for what is not one of these, a bundle without `to`, and a `to` that is a
 /// folder or a name that the run of its folder uses itself; FormatError for what does not verify,
 /// with what else of a run's folder can be exported, or does not fit the recipe's model; IoError.

@@ -4,26 +4,16 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
-#include <utility>
+#include <type_traits>
+#include <vector>
 
 #include "tare/base/error.h"
+#include "tare/transform/plane_stage.h"
 #include "tare/transform/planes.h"
-#include "tare/transform/resample.h"
 #include "tare/transform/stages.h"
 
 namespace tare {
 namespace {
-
-struct Scaling {
-  float subtract, divide;
-  float operator()(float v) const { return (v - subtract) / divide; }
-};
-
-// Is a function of its own, with a count and no other index, so that the compiler vectorises it.
-template <class T>
-[[gnu::noinline]] void scale_row(const T* in, float* out, int64_t count, Scaling scaling) {
-  for (int64_t x = 0; x < count; ++x) out[x] = scaling(static_cast<float>(in[x]));
-}
 
 template <class T>
 void move_row(const T* in, float* out, int64_t width, const Move& move, Scaling scaling) {
@@ -71,93 +61,6 @@ void turn_plane(const T* in, float* out, int64_t height, int64_t width, Turn tur
 }
 
 template <class T>
-void resize_row(const T* in, std::vector<float>& out, const Axis& columns) {
-  for (size_t x = 0; x < out.size(); ++x) {
-    if (columns.low[x] < 0) {
-      out[x] = 0;
-      continue;
-    }
-    const float w = columns.weight[x];
-    out[x] = (1 - w) * static_cast<float>(in[columns.low[x]]) +
-             w * static_cast<float>(in[columns.high[x]]);
-  }
-}
-
-// Each row of the image is stretched once, then pairs of them are mixed.
-template <class T>
-void resize_plane(const T* in, float* out, const Axis& rows, const Axis& columns, int64_t in_width,
-                  Scaling scaling) {
-  const size_t width = columns.low.size();
-  std::vector<float> upper(width), lower(width);
-  int64_t held = -1;  // the row in `lower`
-  for (size_t y = 0; y < rows.low.size(); ++y, out += width) {
-    const int64_t low = rows.low[y], high = rows.high[y];
-    if (low < 0) {
-      std::fill(out, out + width, scaling(0));
-      continue;
-    }
-    if (y == 0 || low != rows.low[y - 1]) {
-      if (low == held)
-        std::swap(upper, lower);
-      else
-        resize_row(in + low * in_width, upper, columns);
-      resize_row(in + high * in_width, lower, columns);
-      held = high;
-    }
-    const float w = rows.weight[y];
-    for (size_t x = 0; x < width; ++x) out[x] = scaling((1 - w) * upper[x] + w * lower[x]);
-  }
-}
-
-/// Resizes planes as a Resize says.
-class Resizer {
- public:
-  Resizer(const Resize& resize, int64_t height, int64_t width) : round_(resize.round) {
-    const auto [down, across] = sides_of(resize.fit, height, width, resize.height, resize.width);
-    if (resize.antialias) {
-      filters_.emplace_back(down);
-      filters_.emplace_back(across);
-    } else {
-      axes_.emplace_back(down);
-      axes_.emplace_back(across);
-    }
-  }
-  template <class T>
-  void run(const T* in, float* out, int64_t in_width, Scaling scaling) const {
-    if (!axes_.empty()) return resize_plane(in, out, axes_[0], axes_[1], in_width, scaling);
-    const Filter &down = filters_[0], &across = filters_[1];
-    const int64_t pixels = down.out() * across.out();
-    if constexpr (std::is_same_v<T, uint8_t>) {
-      if (round_) {
-        std::vector<uint8_t> bytes(static_cast<size_t>(pixels));
-        resample_bytes(in, bytes.data(), down, across);
-        std::ranges::transform(bytes, out, [&](uint8_t v) { return scaling(v); });
-        return;
-      }
-    }
-    resample(in, out, down, across);
-    std::transform(out, out + pixels, out, scaling);
-  }
-
- private:
-  bool round_;
-  std::vector<Axis> axes_;       // of a resize without antialiasing: rows, columns
-  std::vector<Filter> filters_;  // of one with it
-};
-
-std::vector<Scaling> scalings(const Stage& stage, int64_t channels, bool bytes) {
-  const double unit = bytes ? 255 : 1;
-  std::vector<Scaling> result(static_cast<size_t>(channels), Scaling{0, static_cast<float>(unit)});
-  if (!stage.normalise) return result;
-  for (size_t c = 0; c < result.size(); ++c) {
-    const size_t i = stage.normalise->mean.size() == 1 ? 0 : c;
-    result[c] = {static_cast<float>(unit * stage.normalise->mean[i]),
-                 static_cast<float>(unit * stage.normalise->std[i])};
-  }
-  return result;
-}
-
-template <class T>
 at::Tensor run_stage(const Stage& stage, const at::Tensor& images,
                      const std::span<const int64_t>* rows, std::span<const uint64_t> seeds) {
   const int64_t count = rows ? static_cast<int64_t>(rows->size()) : images.size(0);
@@ -165,7 +68,8 @@ at::Tensor run_stage(const Stage& stage, const at::Tensor& images,
   const int64_t out_height = stage.resize ? stage.resize->height : height;
   const int64_t out_width = stage.resize ? stage.resize->width : width;
   at::Tensor result = at::empty({count, channels, out_height, out_width}, at::kFloat);
-  const std::vector<Scaling> scaling = scalings(stage, channels, std::is_same_v<T, uint8_t>);
+  const std::vector<Scaling> scaling =
+      scalings(stage.normalise, channels, std::is_same_v<T, uint8_t>);
   std::optional<Resizer> resizer;
   if (stage.resize) resizer.emplace(*stage.resize, height, width);
   const T* in = images.const_data_ptr<T>();

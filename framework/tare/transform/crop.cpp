@@ -12,6 +12,7 @@
 #include "tare/base/error.h"
 #include "tare/config/scalar.h"
 #include "tare/transform/crop.h"
+#include "tare/transform/plane_stage.h"
 #include "tare/transform/planes.h"
 #include "tare/transform/random.h"
 #include "tare/transform/resample.h"

@@ -1,24 +1,13 @@
 // Groups transforms into passes over the images, and draws their moves.
 #include "tare/transform/stages.h"
 
-#include <algorithm>
+#include <cmath>
 #include <numbers>
 #include <variant>
 
 #include "tare/transform/random.h"
 
 namespace tare {
-
-Axis::Axis(const Side& side) {
-  const float scale = static_cast<float>(side.in) / static_cast<float>(side.scaled);
-  for (int64_t i = 0; i < side.out; ++i) {
-    const int64_t place = side.place(i);
-    const float at = std::max((static_cast<float>(place) + 0.5F) * scale - 0.5F, 0.0F);
-    low.push_back(place < 0 ? -1 : std::min(static_cast<int64_t>(at), side.in - 1));
-    high.push_back(place < 0 ? -1 : std::min(low.back() + 1, side.in - 1));
-    weight.push_back(place < 0 ? 0 : at - static_cast<float>(low.back()));
-  }
-}
 
 std::vector<Stage> stages_of(const std::vector<Transform>& steps) {
   std::vector<Stage> stages(1);

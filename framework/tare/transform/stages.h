@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "tare/transform/resample.h"
 #include "tare/transform/transform.h"
 
 namespace tare {
@@ -34,15 +33,6 @@ struct Move {
 /// Gives the point of the input under an output pixel: a rotation and a zoom about the centre.
 struct Turn {
   float cos = 1, sin = 0;
-};
-
-/// Gives the sources of the pixels of a resized side without antialiasing.
-struct Axis {
-  std::vector<int64_t> low, high;  // -1: padding
-  std::vector<float> weight;       // of high
-
-  Axis(int64_t in, int64_t out) : Axis(Side{.in = in, .scaled = out, .out = out}) {}
-  explicit Axis(const Side& side);
 };
 
 /// Cuts a pipeline into stages. `steps` outlive the stages.

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "tare/base/error.h"
+#include "tare/transform/plane_stage.h"
 #include "tare/transform/planes.h"
 #include "tare/transform/resample.h"
 #include "tare/transform/stages.h"
