@@ -2,6 +2,7 @@
 #include "tare/data/token_text.h"
 
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/equal.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "support/npy_file.h"
 #include "support/temp_dir.h"
 #include "tare/base/error.h"
 #include "tare/base/io.h"
@@ -278,6 +280,36 @@ TEST(TokenText, IsADataSetByName) {
   refused([](DataOptions& o) { o.folds = 3; }, "folds");
   refused([](DataOptions& o) { o.size = 3; }, "size");
   refused([](DataOptions& o) { o.train = 0; }, "train");
+}
+
+TEST(TokenText, OfAnArrayHasItsTokens) {
+  const testing::TempDir folder;
+  std::vector<int64_t> numbers(90);
+  for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<int64_t>(i * 37 % 1000);
+  const at::Tensor array = at::empty({90}, at::kLong);
+  std::ranges::copy(numbers, array.mutable_data_ptr<int64_t>());
+  testing::write_npy(folder / "tokens.npy", array.remainder(256).to(at::kByte));
+  EXPECT_EQ(stored_tokens(folder / "tokens.npy").tokens.scalar_type(), at::kByte);
+  testing::write_npy(folder / "tokens.npy", array);
+  EXPECT_EQ(values(stored_tokens(folder / "tokens.npy").tokens), numbers);
+  DataOptions options{.name = "text", .file = (folder / "tokens.npy").string(), .context = 4};
+  const auto named = datasets::make(options);
+  EXPECT_THAT(named.description, HasSubstr("90 tokens of"));
+  EXPECT_TRUE(named.splits.train->labels().empty());
+  EXPECT_EQ(values(windows(named.splits.train, {0}).input()),
+            std::vector<int64_t>(numbers.begin(), numbers.begin() + 4));
+  options.tokenizer = "bytes";
+  EXPECT_THAT([&] { (void)datasets::make(options); },
+              ThrowsMessage<ConfigError>(HasSubstr("an array has tokens already")));
+  options.tokenizer.clear();
+  const auto refused = [&](const at::Tensor& other, const char* why) {
+    testing::write_npy(folder / "tokens.npy", other);
+    EXPECT_THAT([&] { (void)datasets::make(options); }, ThrowsMessage<FormatError>(HasSubstr(why)));
+  };
+  refused(array.to(at::kFloat), "whole numbers in one dimension");
+  refused(array.reshape({9, 10}), "whole numbers in one dimension");
+  refused(array.sub(1), "has the token -1");
+  refused(array.narrow(0, 0, 0), "is empty");
 }
 
 TEST(TokenText, AnEmptyFileIsNamed) {

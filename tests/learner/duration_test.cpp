@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+
 #include "learner/fail_at.h"
 #include "learner/fixture.h"
 #include "learner/state.h"
@@ -96,6 +98,25 @@ TEST_F(DurationOfAFit, InMinutesEndsAfterTheBatchInWhichTheyAreOver) {
   EXPECT_EQ(lengths->steps, 5 * kInEpoch);
   // An hour is not over: the epochs end the fit.
   EXPECT_EQ(learner.fit({.epochs = 1, .minutes = 60}).steps, kInEpoch);
+}
+
+/// Takes longer in front of each epoch than a fit may take.
+struct Slow final : Callback {
+  static constexpr double kMinutes = 0.0005;
+  [[nodiscard]] std::string name() const override { return "slow"; }
+  Action before_epoch(FitContext&) override {
+    const auto begin = std::chrono::steady_clock::now();
+    while (std::chrono::steady_clock::now() - begin <
+           std::chrono::duration<double>(60 * kMinutes)) {
+    }
+    return Action::proceed;
+  }
+};
+
+TEST_F(DurationOfAFit, InMinutesIsByTheClock) {
+  Learner learner(make_net(), split_points(), quiet(folder_));
+  EXPECT_EQ(
+      learner.fit({.minutes = Slow::kMinutes}, {.callbacks = {std::make_shared<Slow>()}}).steps, 1);
 }
 
 TEST_F(DurationOfAFit, IsKeptByACheckpoint) {

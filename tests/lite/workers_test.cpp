@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <new>
 #include <set>
 #include <vector>
 
@@ -35,6 +36,22 @@ TEST(WorkersTest, ComputeOnTheCallersThreadWhereThereIsOneTask) {
   std::set<std::thread::id> seen;
   workers.run(1, [&](int64_t, int64_t) { seen.insert(std::this_thread::get_id()); });
   EXPECT_THAT(seen, Each(std::this_thread::get_id()));
+}
+
+TEST(WorkersTest, RethrowAnExceptionAndWorkOn) {
+  for (const int64_t threads : {1, 3}) {
+    Workers workers(threads);
+    for (int round = 0; round < 50; ++round) {
+      EXPECT_THROW(workers.run(20,
+                               [](int64_t task, int64_t) {
+                                 if (task % 7 == 3) throw std::bad_alloc();
+                               }),
+                   std::bad_alloc);
+      std::atomic<int> done = 0;
+      workers.run(20, [&](int64_t, int64_t) { ++done; });
+      EXPECT_EQ(done, 20);
+    }
+  }
 }
 
 TEST(WorkersTest, EndWithoutWork) {

@@ -19,6 +19,7 @@
 #include "tare/config/scalar.h"
 #include "tare/data/datasets.h"
 #include "tare/data/gather.h"
+#include "tare/data/npy.h"
 #include "tare/data/token_merger.h"
 #include "tare/transform/random.h"
 
@@ -171,6 +172,24 @@ TokenText bpe_tokens(std::string_view text, int64_t vocabulary, const std::files
   return result;
 }
 
+TokenText stored_tokens(const std::filesystem::path& path) {
+  const auto refuse = [&](const std::string& problem) {
+    throw FormatError("data.text", path.string(), "array", problem);
+  };
+  const at::Tensor array = read_npy(path);
+  if (array.dim() != 1 || !c10::isIntegralType(array.scalar_type(), /*includeBool=*/false))
+    refuse("is " + numpy_dtype(array) + " " + c10::str(array.sizes()) +
+           ", and tokens are whole numbers in one dimension");
+  if (array.numel() == 0) refuse("is empty: give a file that has some tokens");
+  const at::Tensor wide = array.to(at::kLong);
+  const int64_t* tokens = wide.const_data_ptr<int64_t>();
+  const auto [least, most] = std::minmax_element(tokens, tokens + wide.numel());
+  if (*least < 0 || *most > INT32_MAX)
+    refuse("has the token " + std::to_string(*least < 0 ? *least : *most) +
+           ": give numbers from 0 to 2,147,483,647");
+  return {.tokens = wide.to(*most <= UINT8_MAX ? at::kByte : at::kInt)};
+}
+
 DatasetPtr token_windows(const TokenText& text, const TokenWindowOptions& options) {
   return std::make_shared<TokenWindows>(text, options);
 }
@@ -205,6 +224,15 @@ Splits split_text(const TokenText& text, int64_t context, const SplitSizes& size
 namespace tare::datasets {
 namespace {
 
+TokenText tokens_of_text(const DataOptions& o, int64_t vocabulary) {
+  const std::string text = io::read_text(o.file, kLimitBytes);
+  if (text.empty())
+    throw FormatError("data.text", o.file, "text", "is empty: give a file that has some text");
+  if (o.tokenizer == "bytes") return byte_tokens(text);
+  return o.tokenizer == "bpe" ? bpe_tokens(text, vocabulary, o.file)
+                              : character_tokens(text, o.file);
+}
+
 Found windows(const DataOptions& o, bool) {
   const auto refuse = [](const char* field, const std::string& problem, const std::string& allowed,
                          const std::string& got) {
@@ -223,20 +251,18 @@ Found windows(const DataOptions& o, bool) {
   if (o.folds > 0)
     refuse("folds", "are parts of single samples, and a text is cut into its splits", "omit it",
            std::to_string(o.folds));
-  const std::string text = io::read_text(o.file, kLimitBytes);
-  if (text.empty())
-    throw FormatError("data.text", o.file, "text", "is empty: give a file that has some text");
+  const bool has_tokens = std::filesystem::path(o.file).extension() == ".npy";
+  if (has_tokens && !o.tokenizer.empty())
+    refuse("tokenizer", "is for texts, and an array has tokens already", "omit it", o.tokenizer);
   const int64_t vocabulary = o.vocabulary > 0 ? o.vocabulary : kVocabulary;
-  const TokenText tokens = tokenizer == "bytes" ? byte_tokens(text)
-                           : tokenizer == "bpe" ? bpe_tokens(text, vocabulary, o.file)
-                                                : character_tokens(text, o.file);
+  const TokenText tokens = has_tokens ? stored_tokens(o.file) : tokens_of_text(o, vocabulary);
   if (tokenizer == "bpe" && std::ssize(tokens.vocabulary) > vocabulary)
     refuse("vocabulary", "is less than the characters of the file",
            "at least " + std::to_string(tokens.vocabulary.size()), std::to_string(vocabulary));
   const int64_t context = o.context > 0 ? o.context : TokenWindowOptions{}.context;
   Splits splits = split_text(tokens, context, {o.train, o.valid, o.test});
   std::string description = format_count(tokens.tokens.numel()) + ' ' +
-                            (tokenizer == "bpe" ? "tokens" : tokenizer) + " of " +
+                            (has_tokens || tokenizer == "bpe" ? "tokens" : tokenizer) + " of " +
                             printable(o.file);
   if (!tokens.vocabulary.empty())
     description += ", " + std::to_string(tokens.vocabulary.size()) + " different ones";

@@ -31,6 +31,10 @@ struct TokenText {
 [[nodiscard]] TokenText bpe_tokens(std::string_view text, int64_t vocabulary,
                                    const std::filesystem::path& path);
 
+/// Returns the tokens of an array that NumPy has saved, whole numbers >= 0 in one dimension;
+/// nothing says what they stand for. Throws IoError, FormatError.
+[[nodiscard]] TokenText stored_tokens(const std::filesystem::path& path);
+
 /// Sets how a text is cut into samples.
 struct TokenWindowOptions {
   int64_t context = 128;  ///< tokens of a sample, >= 1

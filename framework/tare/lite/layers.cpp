@@ -73,9 +73,16 @@ void widen_row(const Kernels& kernels, const Matrix& matrix, int64_t row, float*
 
 Engine::Engine(const Kernels& given, int64_t threads) : kernels(given), workers(threads) {
   for (int64_t i = 0; i < workers.count(); ++i) scratch_.emplace_back(kPanelPart + kRows * kDepth);
+  alone_.resize(scratch_.size());
 }
 
 float* Engine::widened(int64_t worker) const { return panels(worker) + kPanelPart; }
+
+Engine& Engine::alone(int64_t worker) {
+  std::unique_ptr<Engine>& engine = alone_[at(worker)];
+  if (!engine) engine = std::make_unique<Engine>(kernels, 1);
+  return *engine;
+}
 
 void multiply(Engine& engine, const Matrix& left, int64_t columns, const Pack& pack,
               const Finish& finish, float* c) {
@@ -94,7 +101,7 @@ void multiply(Engine& engine, const Matrix& left, int64_t columns, const Pack& p
     float* to = c + row * columns + column;
     for (int64_t depth = 0; depth < left.columns; depth += kDepth) {
       const int64_t depths = std::min(kDepth, left.columns - depth);
-      pack(depth, depths, column, width, engine.panels(worker), engine.widened(worker));
+      pack(depth, depths, {column, width, worker, engine.widened(worker)}, engine.panels(worker));
       multiply_rows(engine, worker, left, row, rows, depth, depths, engine.panels(worker), width,
                     to, columns);
     }
@@ -105,32 +112,69 @@ void multiply(Engine& engine, const Matrix& left, int64_t columns, const Pack& p
 
 namespace {
 
-/// Writes the pixels that place [ky, kx] of the window has at `count` places from `first` on.
-void gather(const float* plane, int64_t height, int64_t width, const Window& window, int64_t ky,
-            int64_t kx, int64_t first, int64_t count, float* to) {
-  const int64_t across = window.places(width);
-  const int64_t left = kx - window.padding;  // the column under place 0
-  // Places [from, until) of a row lie on the picture.
-  const int64_t from = std::clamp(parts_of(-left, window.stride), int64_t{0}, across);
-  const int64_t until = std::clamp(parts_of(width - left, window.stride), from, across);
-  for (int64_t y = first / across, x = first % across; count > 0; ++y, x = 0) {
-    const int64_t length = std::min(across - x, count), end = x + length;
-    const int64_t row = y * window.stride + ky - window.padding;
-    count -= length;
-    if (row < 0 || row >= height) {
-      to = std::fill_n(to, length, 0.0F);
-      continue;
-    }
-    const float* in = plane + row * width + left;
-    const int64_t begin = std::clamp(from, x, end), stop = std::clamp(until, begin, end);
-    to = std::fill_n(to, begin - x, 0.0F);
-    if (window.stride == 1)
-      to = std::copy(in + begin, in + stop, to);
-    else
-      for (int64_t i = begin; i < stop; ++i) *to++ = in[i * window.stride];
-    to = std::fill_n(to, end - stop, 0.0F);
+constexpr int64_t kChunk = 8;  // numbers that are copied together, also behind the end of a row
+
+/// Holds the rows of a plane that a window needs for some places, with the padding around them, so
+/// that the pixels under each of its places follow one another.
+class Strip {
+ public:
+  /// Returns the numbers of memory that the strip of any `columns` places needs.
+  static int64_t size_for(const Planes& in, const Window& window, int64_t columns) {
+    const int64_t across = window.places(in.width);
+    const int64_t rows = ((columns - 1) / across + 1) * window.stride + window.size;
+    return rows * (in.width + 2 * window.padding) + kChunk;
   }
-}
+
+  /// Describes the strip for places [first, first + count).
+  Strip(const Planes& in, const Window& window, int64_t first, int64_t count, float* memory)
+      : in_(in),
+        window_(window),
+        across_(window.places(in.width)),
+        stride_(in.width + 2 * window.padding),
+        first_(first),
+        count_(count),
+        memory_(memory) {}
+
+  /// Copies the rows of a plane.
+  void take(const float* plane) {
+    const int64_t top = first_ / across_ * window_.stride - window_.padding;
+    const int64_t last = (first_ + count_ - 1) / across_ * window_.stride - window_.padding +
+                         window_.size;  // behind the last row
+    float* to = memory_;
+    for (int64_t y = top; y < last; ++y) {
+      if (y < 0 || y >= in_.height) {
+        to = std::fill_n(to, stride_, 0.0F);
+        continue;
+      }
+      to = std::fill_n(to, window_.padding, 0.0F);
+      to = std::copy_n(plane + y * in_.width, in_.width, to);
+      to = std::fill_n(to, window_.padding, 0.0F);
+    }
+  }
+
+  /// Writes the pixels under place [ky, kx] of the window, and up to kChunk numbers behind them.
+  void gather(int64_t ky, int64_t kx, float* to) const {
+    int64_t left = count_;
+    for (int64_t y = 0, x = first_ % across_; left > 0; ++y, x = 0) {
+      const int64_t length = std::min(across_ - x, left);
+      const float* from = memory_ + (y * window_.stride + ky) * stride_ + x * window_.stride + kx;
+      if (window_.stride == 1)
+        for (int64_t i = 0; i < length; i += kChunk)
+          std::memcpy(to + i, from + i, kChunk * sizeof(float));
+      else
+        for (int64_t i = 0; i < length; ++i) to[i] = from[i * window_.stride];
+      to += length;
+      left -= length;
+    }
+  }
+
+ private:
+  const Planes& in_;
+  const Window& window_;
+  int64_t across_, stride_;  // places and numbers of a row
+  int64_t first_, count_;
+  float* memory_;
+};
 
 }  // namespace
 
@@ -140,18 +184,20 @@ Planes convolve(Engine& engine, const Planes& in, const Matrix& weight, const Wi
   const int64_t pixels = out.pixels(), taps = window.size * window.size;
   out.values = Floats(out.channels * pixels);
   const bool one_to_one = window.size == 1 && window.stride == 1 && window.padding == 0;
-  const auto pack = [&](int64_t depth, int64_t depths, int64_t column, int64_t columns,
-                        float* panels, float* spare) {
+  const int64_t strip_size = one_to_one ? 0 : Strip::size_for(in, window, kColumns);
+  const Floats strips(strip_size * engine.workers.count());
+  const auto pack = [&](int64_t depth, int64_t depths, const Part& part, float* panels) {
+    Strip strip(in, window, part.column, part.columns, strips.get() + part.worker * strip_size);
     for (int64_t k = depth; k < depth + depths; ++k, panels += engine.kernels.columns) {
       const float* plane = in.values.get() + k / taps * in.pixels();
       if (one_to_one) {
-        engine.kernels.pack_row(plane + column, depths, columns, panels);
+        engine.kernels.pack_row(plane + part.column, depths, part.columns, panels);
         continue;
       }
       const int64_t tap = k % taps;
-      gather(plane, in.height, in.width, window, tap / window.size, tap % window.size, column,
-             columns, spare);
-      engine.kernels.pack_row(spare, depths, columns, panels);
+      if (tap == 0 || k == depth) strip.take(plane);
+      strip.gather(tap / window.size, tap % window.size, part.spare);
+      engine.kernels.pack_row(part.spare, depths, part.columns, panels);
     }
   };
   const auto finish = [&](int64_t row, int64_t column, int64_t columns, float* values) {
@@ -196,9 +242,9 @@ Planes max_pool(Engine& engine, const Planes& in, const Window& window) {
 void multiply_transposed(Engine& engine, const Matrix& left, const float* x, int64_t rows,
                          float* c) {
   const int64_t stride = left.columns;
-  const auto pack = [&](int64_t depth, int64_t depths, int64_t column, int64_t columns,
-                        float* panels, float*) {
-    engine.kernels.pack_transposed(x + column * stride + depth, stride, depths, columns, panels);
+  const auto pack = [&](int64_t depth, int64_t depths, const Part& part, float* panels) {
+    engine.kernels.pack_transposed(x + part.column * stride + depth, stride, depths, part.columns,
+                                   panels);
   };
   multiply(
       engine, left, rows, pack, [](int64_t, int64_t, int64_t, float*) {}, c);
@@ -244,11 +290,11 @@ void linear(Engine& engine, const float* x, int64_t rows, const Matrix& weight, 
 void linear_of_columns(Engine& engine, const float* x, int64_t rows, const Matrix& weight,
                        const float* bias, float* y) {
   const bool direct = weight.storage == Storage::f32 && !weight.scales;
-  const auto pack = [&](int64_t depth, int64_t depths, int64_t column, int64_t columns,
-                        float* panels, float* spare) {
+  const auto pack = [&](int64_t depth, int64_t depths, const Part& part, float* panels) {
     for (int64_t k = depth; k < depth + depths; ++k, panels += engine.kernels.columns) {
-      if (!direct) widen(engine.kernels, weight, k, column, columns, spare);
-      engine.kernels.pack_row(direct ? weight.row(k) + column : spare, depths, columns, panels);
+      if (!direct) widen(engine.kernels, weight, k, part.column, part.columns, part.spare);
+      engine.kernels.pack_row(direct ? weight.row(k) + part.column : part.spare, depths,
+                              part.columns, panels);
     }
   };
   const auto finish = [&](int64_t, int64_t column, int64_t columns, float* values) {

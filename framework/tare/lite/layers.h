@@ -56,16 +56,24 @@ class Engine {
   /// Returns a thread's memory for packed panels, and for rows that are widened.
   [[nodiscard]] float* panels(int64_t worker) const { return scratch_[at(worker)].get(); }
   [[nodiscard]] float* widened(int64_t worker) const;
+  /// Returns an engine of one thread for tasks that compute whole layers, one for each thread.
+  [[nodiscard]] Engine& alone(int64_t worker);
 
  private:
   static size_t at(int64_t worker) { return static_cast<size_t>(worker); }
   std::vector<Floats> scratch_;
+  std::vector<std::unique_ptr<Engine>> alone_;  // made when they are asked for
 };
 
-/// Writes panels of the right matrix: rows [depth, depth + depths), columns [column, column +
-/// columns) of it. `spare` is memory for a row of columns.
-using Pack = std::function<void(int64_t depth, int64_t depths, int64_t column, int64_t columns,
-                                float* panels, float* spare)>;
+/// Says for which columns of the right matrix panels are made.
+struct Part {
+  int64_t column = 0;   ///< the first
+  int64_t columns = 0;  ///< how many, at most 256
+  int64_t worker = 0;   ///< the thread that makes them
+  float* spare;         ///< its memory for a row of columns and 8 more numbers
+};
+/// Writes panels of the right matrix: rows [depth, depth + depths) of a part.
+using Pack = std::function<void(int64_t depth, int64_t depths, const Part& part, float* panels)>;
 /// Completes numbers [column, column + columns) of a row of the product, which begin at `values`.
 using Finish = std::function<void(int64_t row, int64_t column, int64_t columns, float* values)>;
 

@@ -69,7 +69,7 @@ std::vector<float> reduced(const Planes& planes, const Reduce& reduce) {
   return result;
 }
 
-/// Is a network of pictures, which are computed one after the other.
+/// Is a network of pictures. Several threads share one picture, or take one each.
 class PictureNetwork : public Network {
  public:
   [[nodiscard]] Output forward(Engine& engine, const Input& input) const final {
@@ -80,12 +80,19 @@ class PictureNetwork : public Network {
                        "another shape");
     const int64_t classes = head_.weight.rows, size = shape[1] * shape[2] * shape[3];
     Output output{{shape[0], classes}, std::vector<float>(static_cast<size_t>(shape[0] * classes))};
-    for (int64_t n = 0; n < shape[0]; ++n) {
+    const auto compute = [&](int64_t n, Engine& with) {
       Planes picture{shape[1], shape[2], shape[3], Floats(size)};
       std::copy_n(input.numbers + n * size, size, picture.values.get());
-      const std::vector<float> pooled = features(engine, std::move(picture));
-      linear(engine, pooled.data(), 1, head_.weight, head_.bias.data(), /*relu=*/false,
+      const std::vector<float> pooled = features(with, std::move(picture));
+      linear(with, pooled.data(), 1, head_.weight, head_.bias.data(), /*relu=*/false,
              output.values.data() + n * classes);
+    };
+    if (shape[0] == 1) {
+      compute(0, engine);
+    } else {  // a thread for each picture waits for no other one between two layers
+      engine.workers.run(shape[0], [&](int64_t n, int64_t worker) {
+        compute(n, engine.workers.count() > 1 ? engine.alone(worker) : engine);
+      });
     }
     return output;
   }

@@ -1,6 +1,8 @@
 // Shares tasks over threads that wait between two operators.
 #include "tare/lite/workers.h"
 
+#include <utility>
+
 namespace tare::lite {
 namespace {
 
@@ -36,7 +38,13 @@ Workers::~Workers() {
 }
 
 void Workers::take_tasks(int64_t worker) {
-  for (int64_t task = next_++; task < tasks_; task = next_++) (*work_)(task, worker);
+  try {
+    for (int64_t task = next_++; task < tasks_; task = next_++) (*work_)(task, worker);
+  } catch (...) {
+    next_ = tasks_;
+    const std::lock_guard lock(mutex_);
+    if (!error_) error_ = std::current_exception();
+  }
 }
 
 void Workers::serve(int64_t worker) {
@@ -62,6 +70,7 @@ void Workers::run(int64_t tasks, const std::function<void(int64_t, int64_t)>& wo
   round_.notify_all();
   take_tasks(0);
   for (int64_t left = busy_; left > 0; left = busy_) wait_while(busy_, left);
+  if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
 }
 
 }  // namespace tare::lite

@@ -3,7 +3,9 @@
 
 #include <atomic>
 #include <cstdint>
+#include <exception>
 #include <functional>
+#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -22,7 +24,8 @@ class Workers {
   /// Returns the number of threads that work, with the caller.
   [[nodiscard]] int64_t count() const { return static_cast<int64_t>(threads_.size()) + 1; }
   /// Calls work(task, worker) for each task in [0, tasks), and returns when all are done. `worker`,
-  /// in [0, count()), identifies the thread. `work` must not throw.
+  /// in [0, count()), identifies the thread. After an exception of `work` the tasks that have not
+  /// begun are left out, and the first exception is rethrown.
   void run(int64_t tasks, const std::function<void(int64_t task, int64_t worker)>& work);
 
  private:
@@ -35,6 +38,8 @@ class Workers {
   std::atomic<int64_t> next_ = 0;
   std::atomic<uint32_t> round_ = 0;  // is changed when there is work
   std::atomic<int64_t> busy_ = 0;    // threads that have not finished the round
+  std::mutex mutex_;
+  std::exception_ptr error_;  // of the round
 };
 
 }  // namespace tare::lite

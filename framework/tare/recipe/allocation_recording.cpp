@@ -15,8 +15,14 @@ namespace {
 
 constexpr const char* kTimeline = "timeline.csv";
 
+/// Throws where the folder cannot be made at the end, with those above it that are missing.
 std::filesystem::path checked(std::filesystem::path folder) {
-  io::check_writable(std::filesystem::is_directory(folder) ? folder / kTimeline : folder);
+  namespace fs = std::filesystem;
+  fs::path missing = folder;
+  while (missing.has_parent_path() && missing.parent_path() != missing &&
+         !fs::exists(missing.parent_path()))
+    missing = missing.parent_path();
+  io::check_writable(fs::is_directory(missing) ? missing / kTimeline : missing);
   return folder;
 }
 

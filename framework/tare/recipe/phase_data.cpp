@@ -384,6 +384,9 @@ int64_t classes_of(const RecipeOptions& recipe, const DataFacts& data) {
            "the number of the model's outputs; or, where each number is 0 or 1, labels of float32, "
            "by numpy.save(FILE, labels.astype('float32'))",
            "auto");
+  constexpr int64_t kBytes = 256;
+  if (labels.classes == 0 && recipe.data.name == "text" && recipe.data.tokenizer == "bytes")
+    return kBytes;
   if (labels.classes == 0)
     refuse(recipe, "model.classes",
            "is missing: the data has no class labels to count" + where_labels_are(recipe.data),

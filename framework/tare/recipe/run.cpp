@@ -79,7 +79,9 @@ class StopNote final : public Callback {
     return Action::proceed;
   }
   Action after_fit(FitContext& context) override {
-    if (context.ends_early() && !context.interrupted) stopped_by_ = context.stopped_by;
+    // The name of a callback in a recipe, without the file that tells it from others of its kind.
+    if (context.ends_early() && !context.interrupted)
+      stopped_by_ = context.stopped_by.substr(0, context.stopped_by.find(':'));
     return Action::proceed;
   }
   /// Returns its name; empty: none did.

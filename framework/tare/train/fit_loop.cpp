@@ -126,7 +126,9 @@ FitResult FitLoop::run() {
   if (plan_.found) c.lr_find = &*plan_.found;
   c.epoch = plan_.epoch;  // a resumed fit begins where it stopped
   c.step = plan_.step;
-  const auto started = Clock::now();
+  began_ = Clock::now();
+  for (const EpochRow& row : plan_.rows) seconds_before_ += row.seconds;
+  if (plan_.batch > 0) seconds_before_ += plan_.seconds;
   const int64_t first_step = plan_.step;
   try {
     run_epochs();
@@ -151,7 +153,7 @@ FitResult FitLoop::run() {
           .restored_epoch = state_.restored_epoch,
           .restored_step = state_.restored_validation ? state_.restored_validation->step : 0,
           .overflows = plan_.overflows,
-          .seconds = seconds_since(started),
+          .seconds = seconds_since(began_),
           .lr_find = plan_.found};
 }
 
@@ -279,11 +281,7 @@ bool FitLoop::at_last_batch() const {
 }
 
 bool FitLoop::out_of_time() const {
-  if (plan_.most_seconds <= 0) return false;
-  double seconds = 0;
-  for (const EpochRow& row : plan_.rows) seconds += row.seconds;
-  if (training_since_) seconds += context_.row.seconds + seconds_since(*training_since_);
-  return seconds >= plan_.most_seconds;
+  return plan_.most_seconds > 0 && seconds_before_ + seconds_since(began_) >= plan_.most_seconds;
 }
 
 bool FitLoop::validate() {

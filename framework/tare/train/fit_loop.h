@@ -175,6 +175,8 @@ class FitLoop {
   /// The time at which this process began to train in the epoch under way; unset while it does not
   /// train.
   std::optional<std::chrono::steady_clock::time_point> training_since_;
+  std::chrono::steady_clock::time_point began_{};  ///< when run() was called
+  double seconds_before_ = 0;  ///< of training and validation before the fit was resumed
 };
 
 }  // namespace tare

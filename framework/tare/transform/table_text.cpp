@@ -261,7 +261,7 @@ class TableReader {
       char* const start = begin() + at_;
       char* out = start;
       const bool quoted = at_ < size() && begin()[at_] == '"';
-      if (quoted) out = unquote(first, out);
+      if (quoted) out = unquote(problem, out);
       char* const text_end = out;
       for (; at_ < size() && begin()[at_] != separator && begin()[at_] != '\n'; ++at_)
         *out++ = begin()[at_];
@@ -281,9 +281,13 @@ class TableReader {
   }
 
   /// Copies a quoted field to `out`, at_ being at its first quote, and returns the end of the copy.
-  char* unquote(int64_t first, char* out) {
+  /// Sets the problem of the record where no quote ends the field.
+  char* unquote(std::string& problem, char* out) {
     for (++at_;; ++at_) {
-      if (at_ >= size()) fail(line_text(first), "has a quote that is not closed");
+      if (at_ >= size()) {
+        problem = "has a quote that is not closed";
+        return out;
+      }
       const char c = begin()[at_];
       if (c == '"') {
         if (at_ + 1 >= size() || begin()[at_ + 1] != '"') break;
