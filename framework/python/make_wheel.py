@@ -46,14 +46,14 @@ def licence_of(path):
     return None
 
 
-def stripped(library, folder):
-    """Returns a copy of the library without symbols, which finds what lies beside it and torch."""
+def stripped(library, folder, places):
+    """Returns a copy of the library without symbols, which finds others in these places."""
     copy = os.path.join(folder, re.sub(r"\.so.*", ".so", os.path.basename(library)))
     shutil.copyfile(os.path.realpath(library), copy)
     subprocess.run(["strip", "--strip-unneeded", copy], check=True)
     script = os.path.join(folder, "rpath.cmake")
     with open(script, "w", encoding="utf-8") as file:
-        file.write(f'file(RPATH_SET FILE "{copy}" NEW_RPATH "\\$ORIGIN:\\$ORIGIN/../torch/lib")\n')
+        file.write(f'file(RPATH_SET FILE "{copy}" NEW_RPATH "{places}")\n')
     subprocess.run(["cmake", "-P", script], check=True)
     return copy
 
@@ -75,8 +75,9 @@ def main():
         files["tare/" + os.path.basename(path)] = content_of(path)
     files["tare/_built.py"] = (f'"""What this wheel was built with."""\nLIBTORCH = "{given.libtorch}"\n').encode()
     with tempfile.TemporaryDirectory() as folder:
-        for library in (given.library, given.lite):
-            copy = stripped(library, folder)
+        beside = "\\$ORIGIN"  # in the script
+        for library, places in ((given.library, f"{beside}:{beside}/../torch/lib"), (given.lite, beside)):
+            copy = stripped(library, folder, places)
             files["tare/" + os.path.basename(copy)] = content_of(copy)
     libraries = {**system_libraries(given.library), **system_libraries(given.lite)}
     for name, path in sorted(libraries.items()):

@@ -242,10 +242,17 @@ TEST(Run, WritesTheMemoryTraceOfARunThatFails) {
 }
 
 TEST(Run, RefusesAMemoryTraceWhereNoneCanBeWritten) {
-  const TempDir folder;
-  EXPECT_THROW((void)run_recipe(tiny(folder), {.allocation_recording = folder / "absent/trace"}),
+  const TempDir folder, other;
+  io::write_atomically(other / "file", "text");
+  EXPECT_THROW((void)run_recipe(tiny(folder), {.allocation_recording = other / "file/trace"}),
                IoError);
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+}
+
+TEST(Run, MakesTheFoldersAboveItsMemoryTrace) {
+  const TempDir folder;
+  (void)run_recipe(tiny(folder), {.allocation_recording = folder / "absent/trace"});
+  EXPECT_TRUE(std::filesystem::exists(folder / "absent/trace/timeline.csv"));
 }
 
 TEST(Run, PrintsTablesAndReports) {

@@ -21,7 +21,7 @@ namespace tare::lite {
 /// LibTorch does.
 class Unsupported : public Error {
  public:
-  /// `reason` continues "the engine without LibTorch": "has no model 'unet'".
+  /// Takes the reason as it continues "the engine without LibTorch": "has no model 'unet'".
   explicit Unsupported(const std::string& reason);
 };
 

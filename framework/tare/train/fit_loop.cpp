@@ -281,7 +281,9 @@ bool FitLoop::at_last_batch() const {
 }
 
 bool FitLoop::out_of_time() const {
-  return plan_.most_seconds > 0 && seconds_before_ + seconds_since(began_) >= plan_.most_seconds;
+  const bool any = plan_.epoch > 0 || plan_.batch > 0;  // the first batch is always worked on
+  return any && plan_.most_seconds > 0 &&
+         seconds_before_ + seconds_since(began_) >= plan_.most_seconds;
 }
 
 bool FitLoop::validate() {
