@@ -101,8 +101,6 @@ void add_elementwise(Cases& each) {
   each.add("le", [] { auto y = in({7, 12}).le(0.5); });
   each.function("maximum", kRows, [](const Tensor& x) { return torch::maximum(x, in({7, 12})); });
   each.function("minimum", kRows, [](const Tensor& x) { return torch::minimum(x, in({7, 12})); });
-  each.function("lerp_", kRows,
-                [](const Tensor& x) { return x.clone().lerp_(in({7, 12}), 0.3); });
   each.function("lerp", kRows, [](const Tensor& x) { return torch::lerp(x, in({7, 12}), 0.3); });
   each.function("addcmul", kRows, [](const Tensor& x) {
     return torch::addcmul(x, in({7, 12}), in({7, 12}), 0.3);
