@@ -20,8 +20,8 @@ struct Duration {
   /// Batches: each is an optimizer step, unless its gradients overflow or a callback skips it.
   int64_t steps = 0;
   int64_t samples = 0;  ///< counted again in each epoch; the batch that reaches them is the last
-  /// Bounds training and validation, with what was before a resume. A fit ends after the batch in
-  /// which the minutes are over.
+  /// Bounds the time by the clock, with callbacks and saves, and with the training and validation
+  /// before a resume. A fit ends after the batch in which the minutes are over.
   double minutes = 0;
   bool operator==(const Duration&) const = default;
 };
