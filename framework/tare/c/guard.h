@@ -1,4 +1,4 @@
-// What the two C libraries have in common: each function is one try block. Internal.
+// Runs the functions of both C libraries as one try block each, and checks their options. Internal.
 #pragma once
 
 #include <cstdlib>

@@ -1,5 +1,4 @@
 // The C interface over lite::Model, without LibTorch: each function is one try block.
-#include <cerrno>
 #include <cstring>
 #include <limits>
 #include <memory>
@@ -14,6 +13,7 @@
 #include "tare/config/node_json.h"
 #include "tare/lite/classes.h"
 #include "tare/lite/lite.h"
+#include "tare/runtime/wrong_path.h"
 #include "tare/transform/picture.h"
 
 namespace {
@@ -31,9 +31,7 @@ ErrorText describe(const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);
   } catch (const IoError& e) {
-    const int cause = e.error_number();
-    const bool wrong_path = cause == ENOENT || cause == ENOTDIR || cause == EISDIR;
-    return {e.what(), wrong_path ? kBadInput : kIo};
+    return {e.what(), is_wrong_path(e) ? kBadInput : kIo};
   } catch (const Error& e) {
     return {e.what(), kBadInput};
   } catch (const std::bad_alloc&) {

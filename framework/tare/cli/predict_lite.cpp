@@ -14,6 +14,7 @@
 #include "tare/cli/predict_output.h"
 #include "tare/lite/classes.h"
 #include "tare/lite/lite.h"
+#include "tare/runtime/exit_code.h"
 
 namespace tare::cli {
 namespace {
@@ -21,7 +22,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kMostPictures = 64;  // with more, LibTorch's batches are worth its start
-constexpr int kBadInput = 2;          // see ExitCode
 
 /// Returns the threads of LibTorch's operators, as OMP_NUM_THREADS says, else one a processor.
 int64_t threads() {
@@ -112,7 +112,7 @@ std::optional<int> predict_lite(int argc, char** argv) {
                 std::string(lite::best_kernels().name) + " on " + std::to_string(options.threads) +
                 (options.threads == 1 ? " thread" : " threads"));
     predict(arguments, model);
-    return 0;
+    return kSuccess;
   } catch (const std::exception& error) {
     if (engine == "lite") {
       log::error(error.what());

@@ -1,4 +1,4 @@
-// What `tare predict` prints for a sample: as text, CSV or JSON.
+// Prints the predictions of `tare predict` as text, CSV or JSON.
 #pragma once
 
 #include <cstdint>

@@ -45,7 +45,7 @@ void multiply_rows(const Engine& engine, int64_t worker, const Matrix& left, int
                    int64_t rows, int64_t depth, int64_t depths, const float* panels,
                    int64_t columns, float* c, int64_t c_stride) {
   const bool more = depth > 0;
-  if (left.storage == Storage::f32 && !left.scales)
+  if (left.is_plain())
     return engine.kernels.multiply(left.row(row) + depth, left.stride, rows, panels, depths,
                                    columns, c, c_stride, more);
   float* wide = engine.widened(worker);
@@ -260,16 +260,18 @@ void linear_by_dots(Engine& engine, const float* x, int64_t rows, const Matrix& 
   engine.workers.run(parts_of(weight.rows, kPart), [&](int64_t task, int64_t worker) {
     float* wide = engine.panels(worker);
     const int64_t end = std::min((task + 1) * kPart, weight.rows);
-    for (int64_t out = task * kPart; out < end; ++out)
-      for (int64_t row = 0; row < rows; ++row) {
-        float all = bias[out];
-        for (int64_t i = 0; i < weight.columns; i += kPanelPart) {
-          const int64_t count = std::min(kPanelPart, weight.columns - i);
-          widen(kernels, weight, out, i, count, wide);
-          all += kernels.dot(wide, x + row * weight.columns + i, count);
-        }
-        y[row * weight.rows + out] = relu ? std::max(all, 0.0F) : all;
+    for (int64_t out = task * kPart; out < end; ++out) {
+      for (int64_t row = 0; row < rows; ++row) y[row * weight.rows + out] = bias[out];
+      for (int64_t i = 0; i < weight.columns; i += kPanelPart) {
+        const int64_t count = std::min(kPanelPart, weight.columns - i);
+        if (!weight.is_plain()) widen(kernels, weight, out, i, count, wide);
+        const float* numbers = weight.is_plain() ? weight.row(out) + i : wide;
+        for (int64_t row = 0; row < rows; ++row)
+          y[row * weight.rows + out] += kernels.dot(numbers, x + row * weight.columns + i, count);
       }
+      for (int64_t row = 0; relu && row < rows; ++row)
+        y[row * weight.rows + out] = std::max(y[row * weight.rows + out], 0.0F);
+    }
   });
 }
 
@@ -289,7 +291,7 @@ void linear(Engine& engine, const float* x, int64_t rows, const Matrix& weight, 
 
 void linear_of_columns(Engine& engine, const float* x, int64_t rows, const Matrix& weight,
                        const float* bias, float* y) {
-  const bool direct = weight.storage == Storage::f32 && !weight.scales;
+  const bool direct = weight.is_plain();
   const auto pack = [&](int64_t depth, int64_t depths, const Part& part, float* panels) {
     for (int64_t k = depth; k < depth + depths; ++k, panels += engine.kernels.columns) {
       if (!direct) widen(engine.kernels, weight, k, part.column, part.columns, part.spare);
@@ -310,7 +312,8 @@ void attend(Engine& engine, const float* qkv, int64_t tokens, int64_t width, int
   const int64_t padded = parts_of(tokens, kernels.columns) * kernels.columns,
                 padded_size = parts_of(size, kernels.columns) * kernels.columns;
   const auto scale = static_cast<float>(1 / std::sqrt(static_cast<double>(size)));
-  // Of each thread: the packed keys and values of a head, and scores of some queries.
+  // Each thread has memory for the packed keys and values of a head, and for scores of some
+  // queries.
   const int64_t each = padded * size + tokens * padded_size + kRows * tokens;
   const Floats memory(engine.workers.count() * each);
   engine.workers.run(heads, [&](int64_t head, int64_t worker) {

@@ -33,6 +33,8 @@ struct Matrix {
   const float* scales = nullptr;  ///< [rows]; null: all are 1
   int64_t rows = 0, columns = 0;  ///< of numbers
   int64_t stride = 0;             ///< numbers from row to row
+  /// Whether the numbers are computed with where they lie, because they are float32 unscaled.
+  [[nodiscard]] bool is_plain() const { return storage == Storage::f32 && !scales; }
   /// Returns a row of numbers that are stored as float32.
   [[nodiscard]] const float* row(int64_t at) const {
     return reinterpret_cast<const float*>(data) + at * stride;

@@ -1,13 +1,12 @@
 // Gives each type of error its exit code.
 #include "tare/runtime/exit_code.h"
 
-#include <cerrno>
-
 #include "tare/base/error.h"
 #include "tare/base/log.h"
 #include "tare/memory/backend.h"
 #include "tare/memory/oom.h"
 #include "tare/runtime/does_not_fit.h"
+#include "tare/runtime/wrong_path.h"
 
 namespace tare {
 namespace {
@@ -48,9 +47,7 @@ ErrorText describe_error(const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);
   } catch (const IoError& e) {
-    const int cause = e.error_number();
-    const bool wrong_path = cause == ENOENT || cause == ENOTDIR || cause == EISDIR;
-    return {e.what(), wrong_path ? kBadInput : kIo};
+    return {e.what(), is_wrong_path(e) ? kBadInput : kIo};
   } catch (const DoesNotFit& e) {
     return {e.what(), kOutOfMemory};
   } catch (const DivergedError& e) {
