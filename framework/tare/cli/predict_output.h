@@ -35,6 +35,7 @@ struct OutputValues {
 /// with a header; as JSON, an array at the end, or a line for each output.
 class PredictPrinter {
  public:
+  /// Prints in this form.
   explicit PredictPrinter(PredictForm form) : form_(form) {}
 
   void add(const OutputPlace& place, const std::vector<Prediction>& classes);  ///< adds classes

@@ -29,10 +29,11 @@ class Floats {
 /// stored. A value is that of its code times the scale of its row.
 struct Matrix {
   const std::byte* data = nullptr;  ///< row after row
-  Storage storage = Storage::f32;
-  const float* scales = nullptr;  ///< [rows]; null: all are 1
-  int64_t rows = 0, columns = 0;  ///< of numbers
-  int64_t stride = 0;             ///< numbers from row to row
+  Storage storage = Storage::f32;   ///< of each number
+  const float* scales = nullptr;    ///< [rows]; null: all are 1
+  int64_t rows = 0;                 ///< of numbers
+  int64_t columns = 0;              ///< numbers in a row
+  int64_t stride = 0;               ///< numbers from row to row
   /// Whether the numbers are computed with where they lie, because they are float32 unscaled.
   [[nodiscard]] bool is_plain() const { return storage == Storage::f32 && !scales; }
   /// Returns a row of numbers that are stored as float32.
@@ -55,8 +56,9 @@ class Engine {
   const Kernels& kernels;  ///< of the processor
   Workers workers;         ///< share the work of a layer
 
-  /// Returns a thread's memory for packed panels, and for rows that are widened.
+  /// Returns a thread's memory for packed panels.
   [[nodiscard]] float* panels(int64_t worker) const { return scratch_[at(worker)].get(); }
+  /// Returns a thread's memory for rows that are widened.
   [[nodiscard]] float* widened(int64_t worker) const;
   /// Returns an engine of one thread for tasks that compute whole layers, one for each thread.
   [[nodiscard]] Engine& alone(int64_t worker);
@@ -97,14 +99,17 @@ struct Window {
 
 /// Describes planes of a picture, or what a network has made of one.
 struct Planes {
-  int64_t channels = 0, height = 0, width = 0;
+  int64_t channels = 0;                                            ///< planes
+  int64_t height = 0;                                              ///< pixels
+  int64_t width = 0;                                               ///< pixels
   Floats values{};                                                 ///< [channels, height, width]
   [[nodiscard]] int64_t pixels() const { return height * width; }  ///< of a plane
 };
 
 /// Holds batch norm as it acts when a model is evaluated, in one step a channel: x * scale + shift.
 struct ChannelScale {
-  std::vector<float> scale{}, shift{};  ///< [channels]
+  std::vector<float> scale{};  ///< [channels]
+  std::vector<float> shift{};  ///< [channels]
 };
 
 /// Sets what follows a convolution.

@@ -15,12 +15,15 @@ namespace tare::lite {
 
 /// Holds the sides of a picture in pixels.
 struct PictureSize {
-  int64_t height = 0, width = 0;
+  int64_t height = 0;  ///< pixels
+  int64_t width = 0;   ///< pixels
 };
 
 /// Holds a picture as its file has it, in planes.
 struct BytePlanes {
-  int64_t channels = 0, height = 0, width = 0;
+  int64_t channels = 0;          ///< planes
+  int64_t height = 0;            ///< pixels
+  int64_t width = 0;             ///< pixels
   std::vector<uint8_t> bytes{};  ///< [channels, height, width]
 };
 
