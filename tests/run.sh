@@ -30,6 +30,11 @@ if [ "$(id -u)" = 0 ] && [ ! -d /run/systemd/system ] && command -v apt-get >/de
   DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends slurm-wlm munge >/dev/null ||
     echo "slurm-wlm cannot be installed: slurm_test is skipped" >&2
 fi
+# Open MPI starts ranks in a test, which is skipped where it is not installed.
+if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null && ! command -v mpirun >/dev/null; then
+  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends openmpi-bin >/dev/null ||
+    echo "openmpi-bin cannot be installed: a test of ranks_command_test is skipped" >&2
+fi
 # TensorBoard's own reader judges the event files; their test is skipped where it is not installed.
 python=${TARE_HOME:-$HOME/.cache/tare}/venv/bin/python
 if [ -x "$python" ] && ! "$python" -c 'import tensorboard' 2>/dev/null; then

@@ -6,9 +6,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <string>
+#include <thread>
 
 #include "support/temp_dir.h"
 #include "tare/base/error.h"
@@ -131,6 +134,29 @@ TEST(WriteAtomically, ReplacesAndLeavesNothingBeside) {
   write_atomically(dir / "a", "old");
   write_atomically(dir / "a", "new");
   EXPECT_EQ(read_text(dir / "a"), "new");
+  EXPECT_FALSE(fs::exists(dir / "a.partial"));
+}
+
+TEST(WriteAtomically, WaitsForAnotherWriterOfTheFile) {
+  const TempDir dir;
+  std::atomic<bool> begun = false, second_filled = false;
+  std::thread first([&] {
+    write_atomically(dir / "a", [&](File& file) {
+      file.write("first");
+      begun = true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(200));
+      EXPECT_FALSE(second_filled);
+      file.write(" whole");
+    });
+  });
+  while (!begun) std::this_thread::yield();
+  write_atomically(dir / "a", [&](File& file) {
+    second_filled = true;
+    EXPECT_EQ(read_text(dir / "a"), "first whole");
+    file.write("second");
+  });
+  first.join();
+  EXPECT_EQ(read_text(dir / "a"), "second");
   EXPECT_FALSE(fs::exists(dir / "a.partial"));
 }
 

@@ -230,6 +230,25 @@ TEST_F(SlurmTest, ContinuesWhenItsCoordinatorIsKilledWhileRunsSave) {
   expect_whole_epochs(40);
 }
 
+TEST_F(SlurmTest, StartsRanksThatTrainTogether) {
+  const std::string tare = fs::absolute(program_path("tare")).string();
+  const ProgramResult together = run_program(
+      "/usr/bin/srun", {"-n", "2", "--overcommit", tare, "run", "recipe.yaml"}, folder_.path());
+  ASSERT_EQ(together.status, 0) << together.err << cluster_->log();
+  const std::string rows = content_of(folder_ / "runs/tiny/all.csv");
+  const TempDir other;
+  fs::copy(folder_ / "recipe.yaml", other / "recipe.yaml");
+  ASSERT_EQ(run_program(tare, {"run", "recipe.yaml", "--ranks", "2"}, other.path()).status, 0);
+  const auto without_seconds = [](const std::string& table) {
+    std::istringstream lines(table);
+    std::string all;
+    for (std::string line; std::getline(lines, line);)
+      all += line.substr(0, line.find_last_of(','));
+    return all;
+  };
+  EXPECT_EQ(without_seconds(rows), without_seconds(content_of(other / "runs/tiny/all.csv")));
+}
+
 TEST_F(SlurmTest, StopsAndContinues) {
   long_sweep();
   const auto program = start();

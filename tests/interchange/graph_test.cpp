@@ -164,6 +164,8 @@ TEST(FoldNorms, LeavesWhatTheGraphComputes) {
     const auto before = norms();
     const size_t weights = graph.weights.size();
     const int64_t folded = fold_norms(graph);
+    for (const Value& value : graph.values)
+      EXPECT_EQ(plain_name(value.name), value.name) << "a file of PyTorch has it as an argument";
     folded_in_all += static_cast<int>(folded);
     EXPECT_EQ(norms(), before - folded) << one.name;
     if (one.name.starts_with("resnet") || one.name.starts_with("mobilenet")) {

@@ -187,6 +187,35 @@ TEST_P(KernelsTest, ComputeExponentialsWithinTwoUnitsInTheLastPlace) {
     EXPECT_NEAR(x[i], expected[i], 2.5 * std::numeric_limits<float>::epsilon() * expected[i]);
 }
 
+TEST_P(KernelsTest, LeaveANanThroughExponentials) {
+  for (const size_t at : {0, 5, 18}) {
+    std::vector<float> numbers(20, 1), weights(20, 1), columns(40, 1);
+    numbers[at] = weights[at] = columns[2 * at] = NAN;
+    std::vector<float> signs = numbers, smooth = numbers;
+    kernels.exponential(numbers.data(), 20);
+    kernels.sigmoid(signs.data(), 20);
+    kernels.gelu(smooth.data(), 20);
+    kernels.softmax(weights.data(), 20, 1);
+    kernels.softmax_columns(columns.data(), 20, 2);
+    for (size_t i = 0; i < 20; ++i) {
+      for (const auto* one : {&numbers, &signs, &smooth})
+        EXPECT_EQ(std::isnan((*one)[i]), i == at) << i;
+      EXPECT_TRUE(std::isnan(weights[i])) << "the sum is NaN";
+      EXPECT_TRUE(std::isnan(columns[2 * i]));
+      EXPECT_FALSE(std::isnan(columns[2 * i + 1])) << "of another column";
+    }
+  }
+  std::vector<float> large{88.5F, 100, INFINITY, -INFINITY};
+  kernels.exponential(large.data(), 4);
+  EXPECT_NEAR(large[0] / std::exp(88.5F), 1, 1e-6);
+  EXPECT_TRUE(std::isinf(large[1]));
+  EXPECT_TRUE(std::isinf(large[2]));
+  EXPECT_NEAR(large[3], 0, 1e-37);
+  std::vector<float> infinite{1, INFINITY, 2};
+  kernels.softmax(infinite.data(), 3, 1);
+  EXPECT_TRUE(std::isnan(infinite[0]) && std::isnan(infinite[1])) << "as LibTorch has it";
+}
+
 TEST_P(KernelsTest, ComputeGeluAndSigmoid) {
   for (const int64_t count : {1, 9, 64, 101}) {
     const auto x = random_numbers(count, 4, 3);

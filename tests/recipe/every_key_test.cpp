@@ -214,6 +214,13 @@ const std::map<std::string, std::string>& not_observed() {
        "TfRecord.EveryFileIsReadByAThreadOfItsOwnWhereThereAreSoMany"},
       {"export_tolerance", "Export.MeasuresRoundedWeightsOverTheValidationSplit"},
       {"export_fold_norms", "ExportFormats.HaveNoBatchNormsWhereTheyAreFolded"},
+      {"export_opset", "ExportFormats.HaveTheOperatorsOfTheVersionAskedFor"},
+      {"data_parallel.bucket_mib", "Ranks.SendGradientsInBucketsOfAnySize"},
+      {"data_parallel.find_unused", "Ranks.LeaveOutWhatABackwardDoesNotUse"},
+      {"data_parallel.static_graph", "Ranks.SendGradientsInBucketsOfAnySize"},
+      {"data_parallel.sync_batch_norm", "Ranks.NormaliseOverTheWholeBatch"},
+      {"data_parallel.shard", "Ranks.KeepTheirPartsOfTheOptimizersState"},
+      {"data_parallel.compression", "Ranks.SendGradientsInHalfPrecision"},
       {"data.download@digits", network},
       {"data.download@mnist", network},
       {"data.download@mnist10k", network}};

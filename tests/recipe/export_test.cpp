@@ -156,6 +156,24 @@ TEST(ExportFormats, HaveNoBatchNormsWhereTheyAreFolded) {
   EXPECT_THAT(written, Not(HasSubstr("BatchNormalization")));
 }
 
+TEST(ExportFormats, HaveTheOperatorsOfTheVersionAskedFor) {
+  const TempDir folder;
+  RecipeOptions recipe = tiny(folder);
+  recipe.phases = {{.name = "all", .lr = 1e-2}};
+  recipe.model = {.name = "vit"};
+  recipe.model.options.width = 16;
+  recipe.model.options.layers = 1;
+  recipe.model.options.heads = 2;
+  recipe.export_formats = {"onnx", "pt2"};
+  recipe.export_opset = 23;
+  run_recipe(recipe);
+  export_bundle(folder / "tiny/tiny.tare", folder / "new", {.format = "onnx", .opset = 23});
+  export_bundle(folder / "tiny/tiny.tare", folder / "old", {.format = "onnx"});
+  const std::string written = io::read_text(folder / "tiny/tiny.onnx");
+  EXPECT_EQ(written, io::read_text(folder / "new"));
+  EXPECT_NE(written, io::read_text(folder / "old"));
+}
+
 TEST(ExportFormats, ThatCannotHoldTheModelAreRefusedBeforeTheTraining) {
   const TempDir folder;
   RecipeOptions recipe = tiny(folder);
@@ -178,6 +196,10 @@ TEST(ExportFormats, ThatCannotHoldTheModelAreRefusedBeforeTheTraining) {
               HasSubstr("export names a bundle, and has the extension of onnx"));
   EXPECT_THAT(refusal("export: a.tare\nexport_formats: [safetensors]\nexport_fold_norms: true\n"),
               HasSubstr("export_fold_norms has no effect, because the recipe exports no graph"));
+  EXPECT_THAT(refusal("export: a.tare\nexport_formats: [pt2]\nexport_opset: 23\n"),
+              HasSubstr("export_opset has no effect, because the recipe exports no onnx file"));
+  EXPECT_THAT(refusal("export: a.tare\nexport_formats: [onnx]\nexport_opset: 19\n"),
+              HasSubstr("export_opset is no version of ONNX's operators that Tare writes"));
   EXPECT_THAT(refusal("export: a.tare\nexport_formats: [onnx, onnx]\n"),
               HasSubstr("would be 'a.onnx' in the run's folder, which is the onnx file"));
 }

@@ -1,5 +1,6 @@
 // Every data set there is, with every command that takes a recipe: plan, run, dry run, resume.
 #include <ATen/Parallel.h>
+#include <ATen/ops/zeros.h>
 #include <gmock/gmock.h>
 
 #include <memory>
@@ -7,6 +8,8 @@
 #include "recipe/own_data.h"
 #include "recipe/tiny.h"
 #include "support/files.h"
+#include "support/npy_file.h"
+#include "support/outcome.h"
 #include "tare/base/error.h"
 #include "tare/base/file_system.h"
 #include "tare/base/io.h"
@@ -237,6 +240,29 @@ TEST(RunRecipe, OfPicturesWithoutLabelsIsRefusedBeforeItMakesAFolder) {
   for (const bool plan : {true, false})
     EXPECT_THAT(refusal_of(recipe, {.plan = plan}),
                 HasSubstr("loss needs labels, and the data set 'image_folder' has none"));
+}
+
+TEST(RunRecipe, RefusesAMaskWithAClassForWhichTheModelHasNoOutput) {
+  const TempDir folder;
+  at::Tensor masks = at::zeros({20, 16, 16}, at::kByte);
+  masks[17][3][5] = 7;  // one pixel of one picture
+  write_npy(folder / "pictures.npy", at::zeros({20, 16, 16}, at::kByte));
+  write_npy(folder / "masks.npy", masks);
+  RecipeOptions recipe = tiny(folder);
+  recipe.phases.resize(1);
+  recipe.batch = 4;
+  recipe.data = {.name = "npy", .file = (folder / "pictures.npy").string()};
+  recipe.data.labels = (folder / "masks.npy").string();
+  recipe.model = {.name = "unet"};
+  recipe.model.options.width = 4;
+  recipe.model.options.classes = 2;
+  const std::string problem =
+      "model.classes is less than the classes of the labels of first, of which one is 7";
+  EXPECT_THAT(refusal_of(recipe, {}), HasSubstr(problem));
+  EXPECT_THAT(outcome_of([&] { (void)plan_recipe(recipe); }), HasSubstr(problem));
+  EXPECT_FALSE(std::filesystem::exists(folder / "tiny"));
+  recipe.model.options.classes = 8;
+  EXPECT_EQ(outcome_of([&] { (void)plan_recipe(recipe, {.advice = false}); }), "");
 }
 
 TEST(RunRecipe, TrainsOnNumbersFromRecordsTowardsNumbers) {

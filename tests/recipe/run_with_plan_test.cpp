@@ -41,6 +41,34 @@ TEST(RunWithPlan, PeaksAsPlannedWhileFrozenWeightsAreHeldInEightBits) {
   EXPECT_EQ(report.residual_bytes, 0);
 }
 
+TEST(RunWithPlan, BoundsTheMemoryOfTheExport) {
+  const TempDir folder;
+  RecipeOptions recipe = without_workers(folder);
+  recipe.phases.resize(1);
+  for (const std::string model : {"mlp", "resnet9"})
+    for (const std::string weights : {"as_is", "int8", "bf16"})
+      for (const bool graphs : {false, true}) {
+        recipe.name = model + weights + (graphs ? "graphs" : "");
+        recipe.model = {.name = model};
+        recipe.model.options.width = model == "mlp" ? 0 : 8;
+        if (model == "mlp") recipe.model.options.hidden = {300, 100};
+        recipe.export_weights = weights;
+        recipe.export_formats.clear();
+        if (graphs) recipe.export_formats = {"onnx", "pt2", "safetensors"};
+        const auto plan = plan_recipe(recipe, {.advice = false}).exported;
+        ASSERT_TRUE(plan) << recipe.name;
+        EXPECT_EQ(plan->reason, "") << recipe.name;
+        EXPECT_EQ(plan->files.size(), graphs ? 4 : 1) << recipe.name;
+        const auto exported = run_recipe(recipe).exported;
+        ASSERT_TRUE(exported) << recipe.name;
+        EXPECT_LE(exported->peak_bytes, plan->at_most_bytes) << recipe.name;
+        if (graphs) EXPECT_GT(exported->peak_bytes * 3, plan->at_most_bytes) << recipe.name;
+      }
+  recipe.export_to.reset();
+  recipe.export_formats.clear();
+  EXPECT_FALSE(plan_recipe(recipe, {.advice = false}).exported);
+}
+
 /// Returns the error that refuses to run the recipe within a host budget.
 std::string refusal(const RecipeOptions& recipe, int64_t budget_bytes) {
   memory::set_host_budget(budget_bytes);

@@ -1,13 +1,17 @@
 // Reads, maps and writes files and folders through the FileSystem.
 #include "tare/base/io.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
+#include <thread>
 #include <utility>
 
 #include "tare/base/error.h"
@@ -196,8 +200,10 @@ class Leftover {
  public:
   explicit Leftover(fs::path path) : path_(std::move(path)) {}
   ~Leftover() {
-    logged([this] { io::remove_all(path_); });
+    if (!path_.empty()) logged([this] { io::remove_all(path_); });
   }
+  /// Notes that the file is in place, so that what has its name now is another writer's.
+  void forget() { path_.clear(); }
   Leftover(const Leftover&) = delete;
   Leftover& operator=(const Leftover&) = delete;
 
@@ -241,6 +247,40 @@ void refuse_names_of_leftovers(const fs::path& path) {
                                       "behind; give another name");
 }
 
+/// Keeps other processes and threads from writing a file as long as it lives, so that none of them
+/// takes what another has half written.
+class WriteLock {
+ public:
+  /// Waits for the file that is not in place yet. Throws IoError where that takes too long.
+  WriteLock(const fs::path& partial, const fs::path& target) {
+    constexpr int kTries = 3000;
+    constexpr std::chrono::milliseconds kPause{10};
+    for (int tries = 0; tries < kTries; ++tries) {
+      descriptor_ = ::open(partial.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+      if (descriptor_ < 0) return;  // the write itself says why
+      const bool locked = ::flock(descriptor_, LOCK_EX | LOCK_NB) == 0;
+      if (!locked && errno != EWOULDBLOCK) return;  // the file system has no locks
+      struct stat own {
+      }, there{};
+      if (locked && ::fstat(descriptor_, &own) == 0 && ::stat(partial.c_str(), &there) == 0 &&
+          own.st_ino == there.st_ino && own.st_dev == there.st_dev)
+        return;
+      ::close(std::exchange(descriptor_, -1));  // another one writes it, or has put it in place
+      if (!locked) std::this_thread::sleep_for(kPause);
+    }
+    throw IoError("io.write", target.string(),
+                  "another process has been writing it for 30 s; wait until that one has ended");
+  }
+  ~WriteLock() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+  }
+  WriteLock(const WriteLock&) = delete;
+  WriteLock& operator=(const WriteLock&) = delete;
+
+ private:
+  int descriptor_ = -1;
+};
+
 }  // namespace
 
 void write_atomically(const fs::path& path, const std::function<void(File&)>& fill, Flush flush) {
@@ -252,12 +292,14 @@ void write_atomically(const fs::path& path, const std::function<void(File&)>& fi
   const fs::path target = behind_links(path);
   refuse_names_of_leftovers(target);
   const fs::path partial = with_suffix(target, ".partial");
-  const Leftover leftover(partial);
+  const WriteLock lock(partial, target);
+  Leftover leftover(partial);
   File file(partial, Mode::create);
   fill(file);
   if (flush == Flush::yes) file.flush();
   file.close();
   rename_checked(partial, target);
+  leftover.forget();
   if (flush == Flush::yes) flush_committed(target);
 }
 

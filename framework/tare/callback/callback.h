@@ -60,6 +60,11 @@ class LearnerView {
   /// Copies the weights of a checkpoint back into the model; optimizer and progress stay as they
   /// are.
   virtual void restore_weights(const std::string& name) = 0;
+  /// Whether this process writes the files of the job: it is alone, or the first of several ranks.
+  [[nodiscard]] virtual bool is_first_rank() const { return true; }
+  /// Returns `own` of the first rank, for what ranks decide together, such as by a clock. All ranks
+  /// call it in the same event, and wait for it.
+  [[nodiscard]] virtual bool first_rank_says(bool own) { return own; }
 };
 
 /// Describes a new size of the micro-batches of a fit.
@@ -146,6 +151,7 @@ struct CallbackFacts {
   bool needs_gradients = false;  ///< of a whole step, which step_in_backward never has
   bool lends_weights = false;  ///< it overrides lend_weights(); a fit has one such callback at most
   bool keeps_lent = false;     ///< a whole fit ends with the weights that it lent, in the model
+  bool only_writes = false;    ///< it writes files or prints, which one of several ranks does
   int64_t bytes_on_card = 0;   ///< of a tensor that it keeps on a card in a fit; a plan counts them
 };
 

@@ -102,7 +102,9 @@ void CsvLog::load_state(const std::string& json) {
 }
 
 CallbackFacts StepsLog::facts() const {
-  return {.files = {file_.string()}, .bytes_on_card = kUnread * int64_t{sizeof(double)}};
+  return {.files = {file_.string()},
+          .only_writes = true,
+          .bytes_on_card = kUnread * int64_t{sizeof(double)}};
 }
 
 Action StepsLog::before_fit(FitContext& context) {

@@ -22,7 +22,7 @@ class CsvLog final : public Callback {
 
   [[nodiscard]] std::string name() const override { return "csv_log:" + file_.string(); }
   [[nodiscard]] CallbackFacts facts() const override {
-    return {.files = {file_.string()}, .logs = true};
+    return {.files = {file_.string()}, .logs = true, .only_writes = true};
   }
   Action before_fit(FitContext& context) override;
   Action after_epoch(FitContext& context) override;

@@ -72,8 +72,10 @@ JsonlLog::JsonlLog(JsonlLogOptions options)
 JsonlLog::~JsonlLog() = default;
 
 CallbackFacts JsonlLog::facts() const {
-  return {
-      .files = {options_.file.string()}, .logs = true, .bytes_on_card = StepSamples::kBytesOnCard};
+  return {.files = {options_.file.string()},
+          .logs = true,
+          .only_writes = true,
+          .bytes_on_card = StepSamples::kBytesOnCard};
 }
 
 Action JsonlLog::before_fit(FitContext& context) {

@@ -31,7 +31,7 @@ class Progress final : public Callback {
   explicit Progress(std::ostream& out, Style style = Style::automatic);
 
   [[nodiscard]] std::string name() const override { return "progress"; }
-  [[nodiscard]] CallbackFacts facts() const override { return {.logs = true}; }
+  [[nodiscard]] CallbackFacts facts() const override { return {.logs = true, .only_writes = true}; }
   Action before_fit(FitContext& context) override;
   Action before_epoch(FitContext& context) override;
   Action after_batch(FitContext& context) override;

@@ -40,7 +40,9 @@ class SampleText final : public Callback {
   /// of the training data; without labels tokens are bytes, which every prompt has.
   void check_prompt(const std::vector<std::string>& labels) const;
   Action after_epoch(FitContext& context) override;
-  [[nodiscard]] CallbackFacts facts() const override { return {.files = {"samples"}}; }
+  [[nodiscard]] CallbackFacts facts() const override {
+    return {.files = {"samples"}, .only_writes = true};
+  }
   /// Returns the newest text, with its prompt; empty before the first.
   [[nodiscard]] const std::string& text() const { return text_; }
 

@@ -26,7 +26,8 @@ Action TimedSave::before_fit(FitContext& context) {
 }
 
 Action TimedSave::after_batch(FitContext& context) {
-  if (context.step == saved_step_ || Clock::now() - last_ < between_) return Action::proceed;
+  const bool due = context.step != saved_step_ && Clock::now() - last_ >= between_;
+  if (!context.learner.first_rank_says(due)) return Action::proceed;
   saved_step_ = context.step;
   turns_.save(context.learner);
   last_ = Clock::now();
@@ -63,7 +64,7 @@ Action KeepCheckpoints::after_epoch(FitContext& context) {
   kept_.push_back(now);  // the checkpoint knows itself
   context.learner.try_save(checkpoint(now.epoch), [this, before, now, &learner = context.learner](
                                                       const std::exception_ptr& error) {
-    if (!error) return remove_others(learner.folder());
+    if (!error) return remove_others(learner);
     kept_ = before;
     log::warning("no checkpoint of epoch " + std::to_string(now.epoch) +
                  " was written: " + failure_text(error) + "; training continues");
@@ -84,7 +85,7 @@ bool KeepCheckpoints::stays(size_t index) const {
   return better < options_.best;
 }
 
-void KeepCheckpoints::remove_others(const std::filesystem::path& folder) {
+void KeepCheckpoints::remove_others(const LearnerView& learner) {
   std::vector<Kept> stay;
   for (size_t i = 0; i < kept_.size(); ++i) {
     if (stays(i)) {
@@ -92,7 +93,8 @@ void KeepCheckpoints::remove_others(const std::filesystem::path& folder) {
       continue;
     }
     try {
-      io::remove_directory_atomically(folder / checkpoint(kept_[i].epoch));
+      if (learner.is_first_rank())
+        io::remove_directory_atomically(learner.folder() / checkpoint(kept_[i].epoch));
     } catch (const IoError& error) {
       log::warning(std::string("a checkpoint of an earlier epoch stays: ") + error.what());
     }

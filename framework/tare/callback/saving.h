@@ -87,7 +87,7 @@ class KeepCheckpoints final : public Callback {
   };
   [[nodiscard]] std::string checkpoint(int64_t epoch) const;
   [[nodiscard]] bool stays(size_t index) const;
-  void remove_others(const std::filesystem::path& folder);
+  void remove_others(const LearnerView& learner);
 
   KeepCheckpointsOptions options_;
   std::vector<Kept> kept_;  // the checkpoints that are there, the oldest first

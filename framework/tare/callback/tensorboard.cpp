@@ -108,6 +108,7 @@ CallbackFacts TensorBoard::facts() const {
   return {.files = {options_.folder.string()},
           .logs = true,
           .needs_gradients = options_.gradients,
+          .only_writes = true,
           .bytes_on_card = StepSamples::kBytesOnCard};
 }
 

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "tare/base/io.h"
@@ -22,6 +23,8 @@ class ZipWriter {
   explicit ZipWriter(io::File& file);
   /// Begins an archive in memory, at the end of an empty text, which must outlive this.
   explicit ZipWriter(std::string& memory);
+  /// Begins an archive whose bytes `write` gets, in order.
+  explicit ZipWriter(std::function<void(std::string_view)> write) : write_(std::move(write)) {}
   /// Adds an entry. Throws IoError.
   void add(const std::string& name, std::span<const std::byte> data);
   /// Adds an entry of text. Throws IoError.

@@ -1,4 +1,5 @@
 // `tare inspect`.
+#include <cerrno>
 #include <climits>
 #include <filesystem>
 #include <iostream>
@@ -10,6 +11,7 @@
 #include "tare/cli/command.h"
 #include "tare/inference/bundle_folder.h"
 #include "tare/inference/inspect.h"
+#include "tare/interchange/export_file.h"
 #include "tare/interchange/read_file.h"
 
 namespace tare::cli {
@@ -17,6 +19,13 @@ namespace tare::cli {
 int inspect_command(const Arguments& arguments) {
   std::filesystem::path path = arguments.positional().front();
   const bool is_other = !interchange::format_of(path).empty();  // a file for other programs
+  for (const interchange::FileFormat& format : interchange::file_formats()) {
+    if (is_other || path.extension() != format.extension || format.name == "safetensors") continue;
+    if (!std::filesystem::exists(path)) throw IoError("inspect", path.string(), ENOENT);
+    throw FormatError("inspect", path.string(), "its first bytes",
+                      "are not those of a file in the format " + format.name +
+                          "; the file is empty, damaged or another one");
+  }
   if (!is_other && !checkpoint::exists(path)) path = bundle_at(path);
   const bool json = arguments.has("json"), brief = arguments.has("verify");
   if (json && brief)

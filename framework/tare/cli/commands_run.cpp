@@ -7,6 +7,7 @@
 #include "tare/base/log.h"
 #include "tare/cli/command.h"
 #include "tare/cli/output.h"
+#include "tare/cli/ranks.h"
 #include "tare/cli/shipped.h"
 #include "tare/memory/backend.h"
 #include "tare/memory/context.h"
@@ -127,6 +128,28 @@ void set_budgets(const Arguments& arguments, const RecipeOptions& recipe, const 
   set_budget(arguments, "device-budget", device);
 }
 
+constexpr int64_t kMostRanks = 1024;
+constexpr double kAnswerSeconds = 600;
+
+/// Returns the number of --ranks; unset where it is not given. Throws ConfigError where another
+/// program has started this process as a rank.
+std::optional<int64_t> ranks_of(const Arguments& arguments) {
+  if (!arguments.has("ranks")) return std::nullopt;
+  const int64_t count = arguments.number("ranks", 1, 1);
+  if (count > kMostRanks)
+    throw ConfigError("tare run", "--ranks", "starts processes of this machine",
+                      "1 to " + std::to_string(kMostRanks), std::to_string(count));
+  if (const parallel::World world = parallel::this_world(); !world.is_alone())
+    throw ConfigError("tare run", "this process is a rank already, which " + world.started_by +
+                                      " has started: omit --ranks");
+  return count;
+}
+
+double answer_seconds_of(const Arguments& arguments) {
+  if (!arguments.has("rank-timeout")) return kAnswerSeconds;
+  return static_cast<double>(arguments.number("rank-timeout", 0, 1));
+}
+
 /// Returns where a key that sets a batch is to be changed.
 std::string change_text(const RecipeOptions& recipe, const std::string& key) {
   return recipe.file.has(key) ? "change " + key + " at " + printable(recipe.file.place(key).str())
@@ -194,16 +217,20 @@ int run_command(const Arguments& arguments) {
   const auto& words = arguments.positional();
   refuse_contradictions(arguments);
   const std::filesystem::path path = recipe_path(words.front());
-  const RecipeOptions recipe = read_recipe(path, {words.begin() + 1, words.end()});
+  RecipeOptions recipe = read_recipe(path, {words.begin() + 1, words.end()});
   check_json(arguments, path);
   check_recording_folder(arguments);
+  const double answer_seconds = answer_seconds_of(arguments);
+  if (const auto ranks = ranks_of(arguments)) return run_ranks(*ranks);
   start();
+  const auto group = join_ranks(recipe, answer_seconds);
+  const bool is_first = !group || group->is_first();
   std::cout << std::unitbuf;  // a log shows each line at once, in order with the warnings
   set_budgets(arguments, recipe, "tare run");
   set_process_limit(arguments);
   // Until the process ends: a signal after the last step must not turn success into failure.
   static const InterruptScope& interrupts = *new InterruptScope;
-  const RunOptions options{.out = arguments.has("quiet") ? nullptr : &std::cout,
+  const RunOptions options{.out = arguments.has("quiet") || !is_first ? nullptr : &std::cout,
                            .verbose = arguments.has("verbose"),
                            .resume = resume_of(arguments),
                            .overwrite = arguments.has("overwrite"),
@@ -211,6 +238,7 @@ int run_command(const Arguments& arguments) {
                            .allocation_recording = arguments.get("record-memory"),
                            .memory_monitor = memory_monitor_of(arguments),
                            .call_sites = arguments.has("call-sites"),
+                           .group = group,
                            .plan = !arguments.has("no-plan")};
   RunReport report;
   try {
@@ -218,9 +246,13 @@ int run_command(const Arguments& arguments) {
   } catch (const c10::OutOfMemoryError& error) {
     explain_out_of_memory(recipe, error);
     throw;
+  } catch (const parallel::RankError& error) {  // no input was bad
+    log::error(error.what());
+    return kFailed;
   }
   note_context_of(runtime::parse_device(recipe.learner.device));
-  if (arguments.has("json")) io::write_atomically(arguments.get("json"), to_json(report) + '\n');
+  if (arguments.has("json") && is_first)
+    io::write_atomically(arguments.get("json"), to_json(report) + '\n');
   if (report.unsaved)
     log::error("the last checkpoint could not be written: see the warnings above");
   if (report.best_lost)
@@ -250,8 +282,9 @@ int plan_command(const Arguments& arguments) {
                         "device of the recipe, which is here");
     set_budgets(arguments, recipe, "tare plan");
   }
-  const RecipePlan plan = plan_recipe(
-      recipe, {.device = arguments.get("device"), .schedule = arguments.has("schedule")});
+  const RecipePlan plan = plan_recipe(recipe, {.device = arguments.get("device"),
+                                               .schedule = arguments.has("schedule"),
+                                               .ranks = arguments.number("ranks", 1, 1)});
   print(std::cout, plan);
   if (arguments.has("json")) io::write_atomically(arguments.get("json"), to_json(plan) + '\n');
   return plan.runs() ? kSuccess : kOutOfMemory;

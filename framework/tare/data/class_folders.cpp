@@ -55,7 +55,15 @@ struct FilesBelow {
   std::vector<fs::path> found, others;
 };
 
-// Hidden files and folders are skipped.
+/// Whether a folder is one of those above a path.
+bool is_above(const fs::path& folder, const fs::path& path) {
+  std::error_code error;
+  const fs::path place = fs::weakly_canonical(path.parent_path(), error);
+  const auto [at, rest] = std::mismatch(folder.begin(), folder.end(), place.begin(), place.end());
+  return at == folder.end();
+}
+
+// Hidden files and folders are skipped, and links to a folder above them.
 FilesBelow files_below(const fs::path& folder, const FileKind& kind) {
   FilesBelow files;
   std::error_code error;
@@ -66,6 +74,13 @@ FilesBelow files_below(const fs::path& folder, const FileKind& kind) {
     const bool hidden = it->path().filename().native().front() == '.';
     if (hidden && it->is_directory(ignored)) it.disable_recursion_pending();
     if (hidden) continue;
+    if (it->is_symlink(ignored) && it->is_directory(ignored) &&
+        is_above(fs::weakly_canonical(it->path(), ignored), it->path())) {
+      log::warning_once(printable(it->path().string()) +
+                        " is skipped, because the link leads to a folder above it");
+      it.disable_recursion_pending();
+      continue;
+    }
     if (is_file(*it, kind)) {
       files.found.push_back(it->path());
     } else if (it->is_regular_file(ignored)) {

@@ -31,6 +31,9 @@ void check(const DatasetPtr& data, const LoaderOptions& o) {
   require(!o.drop_last || o.batch <= data->size(),
           "drop_last with batch " + std::to_string(o.batch) + " leaves nothing of " +
               std::to_string(data->size()) + " samples: lower the batch or keep the last one");
+  require(o.ranks >= 1 && o.rank >= 0 && o.rank < o.ranks, "rank must be in [0, ranks), got " +
+                                                               std::to_string(o.rank) + " of " +
+                                                               std::to_string(o.ranks));
   if (o.weights) check_weights(*o.weights, data->size(), "data.loader");
   require(!o.group_by_length || o.shuffle,
           "group_by_length chooses the order of the samples, and shuffle = false keeps that of the "
@@ -62,9 +65,23 @@ struct Loader::State {
   std::vector<int64_t> order, lengths;  // lengths: for group_by_length
   std::unique_ptr<Prefetch> prefetch;   // last: its threads read the members above
 
-  [[nodiscard]] Batch make(int64_t index) const {
+  /// Names samples of an epoch's order.
+  struct Part {
+    int64_t begin = 0, size = 0;
+  };
+  [[nodiscard]] Part part_of(int64_t index) const {
     const int64_t begin = index * options.batch,
-                  size = std::min(options.batch, data->size() - begin);
+                  whole = std::min(options.batch, data->size() - begin);
+    const int64_t least = whole / options.ranks, larger = whole % options.ranks;
+    return {.begin = begin + options.rank * least + std::min(options.rank, larger),
+            .size = least + (options.rank < larger ? 1 : 0)};
+  }
+  [[nodiscard]] Batch make(int64_t index) const {
+    auto [begin, size] = part_of(index);
+    if (size == 0) {  // a sample that does not count
+      --begin;
+      size = 1;
+    }
     const std::span<const int64_t> all(order);
     const uint64_t seed =
         options.weights ? derive_seed(epoch_seed, static_cast<uint64_t>(index)) : epoch_seed;
@@ -153,6 +170,8 @@ bool Loader::next(Batch& batch) {
 void Loader::stop() { state_->end(); }
 int64_t Loader::position() const { return state_->position; }
 int64_t Loader::batches() const { return state_->batches; }
+
+int64_t Loader::own_samples(int64_t index) const { return state_->part_of(index).size; }
 
 double Loader::padding_share(int64_t epoch) const {
   const LoaderOptions& o = state_->options;

@@ -27,6 +27,10 @@ struct LoaderOptions {
   int64_t prefetch = 2;    ///< batches made ahead by workers, >= 1; at least one per worker
   uint64_t seed = 0;       ///< of the run
   bool training = false;   ///< apply random transforms
+  /// The loader gives a rank's part of each batch: the parts of `ranks` >= 1 ranks are nearly
+  /// equal, the larger ones first, and follow each other. See Loader::own_samples().
+  int64_t ranks = 1;
+  int64_t rank = 0;  ///< in [0, ranks)
   /// Copies each batch to pinned memory, from which a card copies beside its computation.
   bool pinned = false;
 };
@@ -61,6 +65,9 @@ class Loader {
 
   [[nodiscard]] int64_t position() const;  ///< batches given in this epoch; for start() to resume
   [[nodiscard]] int64_t batches() const;   ///< counts the batches of a whole epoch
+  /// Returns how many samples of batch `index` in [0, batches()) are this rank's. 0: the batch has
+  /// fewer samples than there are ranks, and next() gives its last one, which another rank has too.
+  [[nodiscard]] int64_t own_samples(int64_t index) const;
   /// Returns the share of an epoch's batches that padding is, from 0 to 1: of the first input, by
   /// Dataset::sample_size(). Reads no sample.
   [[nodiscard]] double padding_share(int64_t epoch = 0) const;

@@ -39,7 +39,7 @@ namespace {
 
 constexpr const char* kExport = "tare export";
 constexpr double kMostDifference = 1e-5;
-constexpr std::array<int64_t, 3> kBatches{1, 2, 5};
+constexpr std::array<int64_t, 3> kBatches{1, 2, kLargestCompared};
 
 /// Makes the model of the registry, with weights of any values.
 Model model_of(const BundleManifest& manifest) {
@@ -189,7 +189,7 @@ const FileFormat& chosen_format(const std::string& format, const FileOptions& op
   if (options.opset != kOnnxOpset && chosen.name != "onnx")
     throw ConfigError(kExport, "--opset", "is for onnx, and the format is " + chosen.name,
                       "omit it, or the format onnx", std::to_string(options.opset));
-  if (options.opset != kOnnxOpset && options.opset != kOnnxAttentionOpset)
+  if (!is_opset(options.opset))
     throw ConfigError(kExport, "--opset", "is no version of ONNX's operators that Tare writes",
                       "18 or 23", std::to_string(options.opset));
   if (!weights.empty() && std::ranges::find(chosen.weights, weights) == chosen.weights.end())
@@ -214,6 +214,8 @@ std::vector<std::string> format_names() {
   for (const FileFormat& format : file_formats()) names.push_back(format.name);
   return names;
 }
+
+bool is_opset(int64_t version) { return version == kOnnxOpset || version == kOnnxAttentionOpset; }
 
 const FileFormat& file_format(const std::string& name) {
   const auto found = std::ranges::find(file_formats(), name, &FileFormat::name);

@@ -21,10 +21,15 @@ struct FileFormat {
   bool graph = false;  ///< whether a file has what the model computes, and not the weights alone
 };
 
+/// Counts the samples of the largest batch for which a graph is compared with its model.
+inline constexpr int64_t kLargestCompared = 5;
+
 /// Returns the formats: `gguf`, `onnx`, `pt2` and `safetensors`.
 [[nodiscard]] const std::vector<FileFormat>& file_formats();
 /// Returns the names of the formats.
 [[nodiscard]] std::vector<std::string> format_names();
+/// Whether ONNX files are written with this version of ONNX's operators: 18, or 23.
+[[nodiscard]] bool is_opset(int64_t version);
 /// Throws ConfigError for a name that is no format, with those that are.
 [[nodiscard]] const FileFormat& file_format(const std::string& name);
 
@@ -52,11 +57,11 @@ struct ExportedFile {
 
 /// Writes a model in a format. `safetensors` has the tensors alone. `pt2` and `onnx` have what the
 /// model computes, from its input to its output before the activation, behind the scaling of
-/// add_transforms(): first the graph is computed for batches of 1, 2 and 5 samples and compared
-/// with the model. `gguf` has the weights of a `gpt` under the names of llama.cpp. The manifest,
-/// with the preprocessing, the labels and the hashes of the weights, is written as JSON into the
-/// file: `extra/tare.json` of pt2, the metadata `tare.manifest` of the others. The file is read
-/// back and removed where it is not as it was written; on any other error the old file stays.
+/// add_transforms(): first the graph is computed for batches of 1, 2 and kLargestCompared samples
+/// and compared with the model. `gguf` has the weights of a `gpt` under the names of llama.cpp. The
+/// manifest, with the preprocessing, the labels and the hashes of the weights, is written as JSON
+/// into the file: `extra/tare.json` of pt2, the metadata `tare.manifest` of the others. The file is
+/// read back and removed where it is not as it was written; on any other error the old file stays.
 /// Throws ConfigError for an unknown format, a file at `path` that Tare has not written in it, a
 /// model that is not in the registry without FileOptions::module, a TorchScript program, an
 /// operator that the format lacks and a graph that differs by more than 1e-5; FormatError for

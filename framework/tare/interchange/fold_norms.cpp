@@ -110,10 +110,11 @@ class Folder {
     const size_t dot = of_weight.rfind('.');
     const std::string wish =
         (dot == std::string::npos ? "" : of_weight.substr(0, dot + 1)) + "bias";
-    Value value{.name = take_name(names_, wish), .type = tensor.scalar_type()};
+    const std::string name = take_name(names_, wish);
+    Value value{.name = take_name(names_, plain_name(name)), .type = tensor.scalar_type()};
     value.sizes.push_back({.constant = tensor.size(0)});
     const size_t place = graph_.values.size();
-    graph_.weights.push_back({.name = value.name, .value = place, .tensor = tensor});
+    graph_.weights.push_back({.name = name, .value = place, .tensor = tensor});
     graph_.values.push_back(std::move(value));
     uses_.push_back(1);
     return {place};

@@ -20,6 +20,31 @@
 namespace tare::interchange {
 namespace {
 
+/// Returns the bytes of a token as characters that can be seen, as GPT-2's tokenizer has them: a
+/// printable byte of Latin-1 as itself, the n-th of the others as U+0100 + n, in UTF-8. A blank is
+/// U+0120, and the end of a line U+010A (Radford et al. 2019, encoder.py).
+std::string visible(const std::string& token) {
+  std::string text;
+  for (const char character : token) {
+    const auto byte = static_cast<unsigned char>(character);
+    const auto is_shown = [](unsigned value) {
+      return (value > 0x20 && value < 0x7F) || (value > 0xA0 && value != 0xAD);
+    };
+    unsigned code = byte;
+    if (!is_shown(byte)) {
+      code = 0x100;
+      for (unsigned before = 0; before < byte; ++before) code += is_shown(before) ? 0 : 1;
+    }
+    if (code < 0x80) {
+      text += static_cast<char>(code);
+    } else {
+      text += static_cast<char>(0xC0 | (code >> 6));
+      text += static_cast<char>(0x80 | (code & 0x3F));
+    }
+  }
+  return text;
+}
+
 using gguf::kAlignment;
 using gguf::kBlock;
 
@@ -239,7 +264,10 @@ void write_gpt_gguf(const std::filesystem::path& path, const BundleManifest& man
       {"tare.manifest", manifest_text}};
   if (!manifest.labels.empty()) {
     metadata.emplace_back("tokenizer.ggml.model", "gpt2");
-    metadata.emplace_back("tokenizer.ggml.tokens", manifest.labels);
+    metadata.emplace_back("tokenizer.ggml.pre", "gpt-2");
+    std::vector<std::string> tokens;
+    for (const std::string& label : manifest.labels) tokens.push_back(visible(label));
+    metadata.emplace_back("tokenizer.ggml.tokens", std::move(tokens));
     metadata.emplace_back("tokenizer.ggml.token_type",
                           std::vector<int32_t>(manifest.labels.size(), 1));
     metadata.emplace_back("tokenizer.ggml.merges", std::vector<std::string>());

@@ -125,6 +125,8 @@ void each_tensor(const Node& node, const auto& use) {
   }
 }
 
+/// Returns a name of letters, digits and underscores, as Python has it, for any name.
+[[nodiscard]] std::string plain_name(std::string wish);
 /// Returns `wish`, or with a number behind it where the name is taken, and takes it.
 [[nodiscard]] std::string take_name(std::set<std::string>& taken, const std::string& wish);
 

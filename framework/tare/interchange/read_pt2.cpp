@@ -7,9 +7,12 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "tare/base/error.h"
 #include "tare/checkpoint/zip_archive.h"
+#include "tare/checkpoint/zip_writer.h"
 #include "tare/interchange/found_file.h"
 
 namespace tare::interchange {
@@ -48,6 +51,26 @@ std::string_view text_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
+/// Throws FormatError for an archive whose headers and directory are not as Tare writes them.
+void check_headers(std::span<const std::byte> file, const checkpoint::ZipEntries& entries,
+                   const fs::path& path) {
+  const std::string_view all = text_of(file);
+  std::vector<std::pair<std::string_view, std::span<const std::byte>>> in_order(entries.begin(),
+                                                                                entries.end());
+  std::ranges::sort(in_order, {}, [](const auto& entry) { return entry.second.data(); });
+  size_t at = 0;
+  bool same = true;
+  checkpoint::ZipWriter writer([&](std::string_view bytes) {
+    same = same && all.substr(std::min(at, all.size())).starts_with(bytes);
+    at += bytes.size();
+  });
+  for (const auto& [name, bytes] : in_order) writer.add(std::string(name), bytes);
+  writer.finish();
+  if (!same || at != all.size())
+    throw FormatError(kReadFile, path.string(), "the directory of the archive",
+                      "is not as it was written");
+}
+
 }  // namespace
 
 FoundFile find_pt2(const fs::path& path) {
@@ -69,6 +92,7 @@ FoundFile find_pt2(const fs::path& path) {
   };
   if (const std::string seal = take(extra + kSealFile); !seal.empty())
     found.seal = read_seal(seal, path);
+  if (found.seal) check_headers(found.mappings.front().bytes(), entries, path);
   found.manifest = take(extra + kManifestFile);
   std::map<std::string, std::span<const std::byte>> weights;
   try {

@@ -123,10 +123,7 @@ class Builder {
   }
   /// Returns a name that no value has, made of letters, digits and underscores.
   std::string free_name(const std::string& wish) {
-    std::string name = wish;
-    std::ranges::replace_if(
-        name, [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
-    if (name.empty() || std::isdigit(static_cast<unsigned char>(name[0]))) name.insert(0, "v_");
+    const std::string name = plain_name(wish);
     const size_t count = names_[name]++;
     return count == 0 ? name : free_name(name + "_" + std::to_string(count));
   }

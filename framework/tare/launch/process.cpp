@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <charconv>
 #include <csignal>
+#include <optional>
 #include <utility>
 
 #include "tare/base/error.h"
@@ -83,8 +84,10 @@ int execute(pid_t parent, int in, int out, int err, char** command, char** envir
 }  // namespace
 
 Child::Child(const ChildStart& start) {
-  const io::File in("/dev/null", io::Mode::read), out(start.out, io::Mode::append),
-      err(start.err, io::Mode::append);
+  const io::File in("/dev/null", io::Mode::read);
+  std::optional<io::File> out, err;
+  if (!start.out.empty()) out.emplace(start.out, io::Mode::append);
+  if (!start.err.empty()) err.emplace(start.err, io::Mode::append);
   auto words = start.command;
   auto variables = environment_with(start.environment);
   const auto command = pointers(words), environment = pointers(variables);
@@ -94,8 +97,9 @@ Child::Child(const ChildStart& start) {
   const pid_t pid = fork();
   if (pid == 0) {
     const int error =
-        execute(parent, in.descriptor(), out.descriptor(), err.descriptor(),
-                const_cast<char**>(command.data()), const_cast<char**>(environment.data()));
+        execute(parent, in.descriptor(), out ? out->descriptor() : STDOUT_FILENO,
+                err ? err->descriptor() : STDERR_FILENO, const_cast<char**>(command.data()),
+                const_cast<char**>(environment.data()));
     [[maybe_unused]] const auto written = write(failure[1], &error, sizeof error);
     _exit(127);
   }

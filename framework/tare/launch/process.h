@@ -29,9 +29,9 @@ struct ProcessId {
 
 /// Describes how a run's process is started. A value.
 struct ChildStart {
-  std::string name{};                                              ///< of the run
-  std::vector<std::string> command{};                              ///< program and arguments
-  std::filesystem::path out{}, err{};                              ///< appended to
+  std::string name{};                  ///< of the run
+  std::vector<std::string> command{};  ///< program and arguments
+  std::filesystem::path out{}, err{};  ///< appended to; empty: those of this process
   std::vector<std::pair<std::string, std::string>> environment{};  ///< added to this process's
 };
 

@@ -99,6 +99,8 @@ FitResult Learner::start_fit(Unfinished work, std::vector<CallbackPtr> callbacks
   check_first_micro_batch(first.train, p.options.batch, call, "first_micro_batch");
   check_first_micro_batch(first.valid, p.options.batch, call, "first_validation_micro_batch");
   callbacks.insert(callbacks.begin(), p.options.callbacks.begin(), p.options.callbacks.end());
+  if (!p.is_first_rank())
+    std::erase_if(callbacks, [](const CallbackPtr& one) { return one->facts().only_writes; });
   check_callbacks(callbacks, call);
   move_logs_back(callbacks);
   const memory::OutOfMemoryWatch watch({.batch = p.options.batch});

@@ -66,6 +66,14 @@ void check(const Model& model, const LearnerOptions& options) {
   check_callbacks(options.callbacks, "learner");
   check_clip(options.clip);
   check_step_in_backward(options, "learner");
+  if (options.group && options.step_in_backward)
+    throw ConfigError("learner", "step_in_backward",
+                      "steps before the ranks have averaged a gradient",
+                      "false where a group trains", "true");
+  if (options.group && options.data_parallel.sync_batch_norm && options.micro_batch)
+    throw ConfigError("learner", "micro_batch",
+                      "cuts the batches over which sync_batch_norm normalises", "one of them",
+                      std::to_string(*options.micro_batch));
   check_several_optimizers(model, options);
   check_factory(options);
   if (options.frozen_weights != "as_is" && options.frozen_weights != "fp8")
@@ -82,7 +90,8 @@ Learner::Learner(Model model, Splits data, LearnerOptions options) {
   auto state =
       std::make_unique<LearnerState>(std::move(model), std::move(data), std::move(options));
   state->set_up(device);
-  if (state->options.progress) state->progress = std::make_shared<Progress>(std::cout);
+  if (state->options.progress && state->is_first_rank())
+    state->progress = std::make_shared<Progress>(std::cout);
   state_ = std::move(state);
 }
 
@@ -167,6 +176,13 @@ FreezeReport Learner::freeze_to(int64_t first, const FreezeOptions& options) {
   const FreezeReport report = p.freeze_to(first, options);
   p.pending.reset();
   return report;
+}
+
+bool Learner::is_first_rank() const { return state("learner").is_first_rank(); }
+
+bool Learner::first_rank_says(bool own) {
+  const auto& group = state("learner").options.group;
+  return group ? group->exchange({own ? 1.0 : 0.0}).front().front() != 0 : own;
 }
 
 DataScope::DataScope(Learner& learner, FitSetup setup) : learner_(learner) {

@@ -206,6 +206,8 @@ class Learner final : public Accountable, private LearnerView {
   void restore_weights(const std::string& name) override;
   void try_save(const std::string& name, const SaveDone& done) override;
   void finish_saves() override;
+  [[nodiscard]] bool is_first_rank() const override;
+  [[nodiscard]] bool first_rank_says(bool own) override;
 
   void apply(FitSetup setup, const char* call);
   [[nodiscard]] LearnerState& state(const char* call) const;  // throws StateError once destroyed

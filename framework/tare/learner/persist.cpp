@@ -99,7 +99,8 @@ void Learner::save(const std::string& name) {
   const Phase phase(PhaseKind::save);
   const auto path = p.options.folder / io::checked_name(name, "checkpoint");
   try {
-    checkpoint::save(path, p.contents());
+    const checkpoint::Contents contents = p.contents();  // with what the other ranks have
+    if (p.is_first_rank()) checkpoint::save(path, contents);
   } catch (const OutOfMemory& error) {
     throw error.with_advice("the checkpoint '" + printable(name) +
                             "' was not written, because its copies, such as the states of random "
@@ -130,12 +131,13 @@ LoadReport Learner::load(const std::string& name, const LoadOptions& options) {
   LearnerState& p = idle("learner.load");
   const Phase phase(PhaseKind::load);
   const auto path = place_of(name, p.options.folder);
+  if (p.options.group) p.options.group->meet();  // rank 0 may still write it
   const auto loaded = checkpoint::load(path, {.with_optimizer = options.with_opt});
   const TrainState state = train_state_from(loaded.state, loaded.extra, path);
   const checkpoint::Match match = check_fits(loaded, state, p.model, options, path.string());
   LearnerState::Gradients gradients;
   if (options.with_opt) {
-    check_rng_state(p.device, loaded.extra, "learner.load", path);
+    check_rng_state(p.device, p.own_rng(loaded.extra), "learner.load", path);
     gradients = p.loaded_gradients(fitting(loaded.extra, match), path.string());
   }
 
@@ -165,7 +167,7 @@ LoadReport Learner::load(const std::string& name, const LoadOptions& options) {
   p.note_loaded(report.fresh.empty() ? state.data : "");  // a new head has seen no data
   if (!options.with_opt) return report;
 
-  set_rng_state(p.device, loaded.extra);
+  set_rng_state(p.device, p.own_rng(loaded.extra));
   p.set_progress(std::move(state));
   report.resumable = p.pending.has_value();
   return report;
@@ -195,6 +197,7 @@ std::optional<CheckpointInfo> newest_checkpoint(const std::filesystem::path& fol
 void Learner::restore_weights(const std::string& name) {
   LearnerState& p = *state_;
   if (p.loop) p.loop->finish_saves();
+  if (p.options.group) p.options.group->meet();
   const auto path = p.options.folder / io::checked_name(name, "checkpoint");
   const auto loaded = checkpoint::load(path, {.with_optimizer = false});
   TrainState state = train_state_from(loaded.state, loaded.extra, path);
@@ -275,7 +278,7 @@ void Learner::check_export(const ExportOptions& options) const {
 void Learner::export_to(const std::filesystem::path& path, const ExportOptions& options) {
   LearnerState& p = idle("learner.export_to");
   check_options(options, p, "learner.export_to");
-  {
+  if (p.is_first_rank()) {
     const Phase phase(PhaseKind::save);
     BundleManifest manifest = p.manifest(options.labels, "learner.export_to");
     if (!options.targets.empty() && manifest.labels.empty() && !manifest.rows)

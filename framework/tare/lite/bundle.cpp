@@ -2,6 +2,7 @@
 #include "tare/lite/bundle.h"
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
@@ -178,6 +179,11 @@ Matrix Bundle::weight(const std::string& name, const std::vector<int64_t>& shape
                       checkpoint::describe(found.dtype, found.shape));
   int64_t columns = 1;
   for (size_t i = 1; i < shape.size(); ++i) columns *= shape[i];
+  if (has_codes(*storage))
+    for (const float scale : numbers(name + "_scale", shape[0]))
+      if (!(scale > 0) || !std::isfinite(scale))
+        throw Unsupported("takes no scales like one of " + printable(name) +
+                          "_scale, which is not a finite number above 0");
   return {.data = data(found).data(),
           .storage = *storage,
           .scales = has_codes(*storage) ? numbers(name + "_scale", shape[0]).data() : nullptr,

@@ -209,13 +209,13 @@ void add(float* x, const float* y, int64_t count) {
   for (int64_t i = 0; i < count; ++i) x[i] += y[i];
 }
 
-/// Returns e^x to within 2 units in the last place. Cody and Waite, "Software Manual for the
-/// Elementary Functions" (1980): x = n ln 2 + r, and e^r by its series, whose next term is below
-/// 2^-26 of it.
+/// Returns e^x to within 2 units in the last place; 2e38 above 88.3, and NaN for NaN. Cody and
+/// Waite, "Software Manual for the Elementary Functions" (1980): x = n ln 2 + r, and e^r by its
+/// series, whose next term is below 2^-26 of it.
 inline Vec exponential(Vec x) {
   constexpr float kLog2E = 1.44269504F, kLn2High = 0.693359375F, kLn2Low = -2.12194440e-4F;
   constexpr float kRound = 0x1.8p23F;  // added and subtracted, it rounds to a whole number
-  x = smaller(larger(x, spread(-87.3F)), spread(88.3F));
+  x = smaller(spread(88.3F), larger(spread(-87.3F), x));  // NaN stays, as the second operand
   const Vec n = (x * kLog2E + kRound) - kRound;
   const Vec r = (x - n * kLn2High) - n * kLn2Low;
   Vec series = spread(1.0F / 5040);
@@ -286,7 +286,10 @@ void sigmoid(float* x, int64_t count) {
 }
 
 void exponentials(float* x, int64_t count) {
-  each(x, count, [](Vec v) { return exponential(v); });
+  each(x, count, [](Vec v) {
+    const Vec root = exponential(v * 0.5F);  // the square of it becomes infinite where e^x does
+    return v > 88 ? root * root : exponential(v);
+  });
 }
 
 void layer_norm(const float* x, int64_t count, const float* weight, const float* bias,

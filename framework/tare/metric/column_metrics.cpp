@@ -39,6 +39,9 @@ class ColumnMetric final : public NamedMetric {
   }
   [[nodiscard]] double value() const override { return of_->value(); }
   [[nodiscard]] std::vector<Tensor*> state() override { return of_->state(); }
+  [[nodiscard]] std::vector<std::variant<double*, int64_t*>> counts() override {
+    return of_->counts();
+  }
   [[nodiscard]] bool lower_is_better() const override { return of_->lower_is_better(); }
 
  private:

@@ -22,6 +22,7 @@ class MeanMetric : public NamedMetric {
   void merge(const StatefulMetric& other) override;
   [[nodiscard]] double value() const override;
   [[nodiscard]] std::vector<at::Tensor*> state() override { return {&sum_, &counted_}; }
+  [[nodiscard]] std::vector<std::variant<double*, int64_t*>> counts() override { return {&count_}; }
 
  protected:
   /// Holds the sum over a batch, a float64 scalar, and what it is over: a scalar where it depends

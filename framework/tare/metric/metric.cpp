@@ -6,8 +6,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
 #include <string_view>
+#include <type_traits>
 
 #include "tare/base/error.h"
 #include "tare/config/node.h"
@@ -179,6 +181,51 @@ void MetricState::merge(const MetricState& other) {
   const c10::NoGradGuard no_grad;
   now_->merge(*other.now_);
   updated_ = true;
+}
+
+namespace {
+
+double number_of(const std::variant<double*, int64_t*>& count) {
+  return std::visit([](const auto* value) { return static_cast<double>(*value); }, count);
+}
+
+void set_number(const std::variant<double*, int64_t*>& count, double number) {
+  std::visit(
+      [&](auto* value) { *value = static_cast<std::remove_pointer_t<decltype(value)>>(number); },
+      count);
+}
+
+}  // namespace
+
+std::vector<at::Tensor> MetricState::state() const {
+  MetricObject now = now_;  // state() and counts() are not const
+  const auto counts = now->counts();
+  at::Tensor numbers = at::zeros({std::ssize(counts) + 1}, at::TensorOptions(at::kDouble));
+  auto* number = numbers.mutable_data_ptr<double>();
+  *number = updated_ ? 1 : 0;
+  for (const auto& count : counts) *++number = number_of(count);
+  std::vector<at::Tensor> all{numbers};
+  for (const at::Tensor* tensor : now->tensors())
+    all.push_back(tensor->defined() ? tensor->cpu() : at::Tensor());
+  const bool is_own = dynamic_cast<const NamedMetric*>(&*now_) != nullptr;  // it has all
+  if (is_own || is_function_ || !updated_) return all;
+  const double here = value(), there = with_state(all).value();
+  if (here == there || (std::isnan(here) && std::isnan(there))) return all;
+  throw ConfigError(where_, "the value of the metric is " + std::to_string(here) + ", and " +
+                                std::to_string(there) +
+                                " with its state() and counts() alone: return in counts() the "
+                                "numbers that update() changes");
+}
+
+MetricState MetricState::with_state(const std::vector<at::Tensor>& state) const {
+  MetricState other = *this;
+  other.now_ = start_;
+  const auto tensors = other.now_->state();
+  for (size_t i = 0; i < tensors.size(); ++i) *tensors[i] = state.at(i + 1);
+  const double* number = state.front().const_data_ptr<double>();
+  other.updated_ = *number != 0;
+  for (const auto& count : other.now_->counts()) set_number(count, *++number);
+  return other;
 }
 
 double MetricState::value() const {

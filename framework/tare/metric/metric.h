@@ -143,6 +143,12 @@ class MetricState {
   /// Adds what another state of the same metric has seen, which must not be used any more: its
   /// tensors may be shared.
   void merge(const MetricState& other);
+  /// Returns the tensors of the state, undefined before the first update, so that another process
+  /// can continue with them by with_state(). Throws ConfigError for a metric whose value does not
+  /// follow from the tensors alone, see StatefulMetric.
+  [[nodiscard]] std::vector<at::Tensor> state() const;
+  /// Returns this metric with the state of another process, as state() gives it there.
+  [[nodiscard]] MetricState with_state(const std::vector<at::Tensor>& state) const;
   /// Returns the value over all batches since reset(); NaN where nothing was counted and for meta
   /// tensors. Waits for the device.
   [[nodiscard]] double value() const;

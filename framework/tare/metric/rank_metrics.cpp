@@ -127,6 +127,9 @@ class RankMetric final : public NamedMetric {
     return sum / static_cast<double>(scores_);
   }
   [[nodiscard]] std::vector<Tensor*> state() override { return {&rows_}; }
+  [[nodiscard]] std::vector<std::variant<double*, int64_t*>> counts() override {
+    return {&filled_, &scores_};
+  }
 
  private:
   /// Returns rows that follow those that are filled, [samples, columns], and counts them as filled.

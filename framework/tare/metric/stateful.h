@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "tare/memory/accountable.h"
@@ -59,6 +60,9 @@ class StatefulMetric {
   [[nodiscard]] virtual std::vector<at::Tensor*> state() = 0;
   /// Returns what state() returns, to read.
   [[nodiscard]] std::vector<const at::Tensor*> tensors() const;
+  /// Returns the numbers that update() changes beside state(), with which ranks that train together
+  /// exchange what each has seen. Their merge() is overridden.
+  [[nodiscard]] virtual std::vector<std::variant<double*, int64_t*>> counts() { return {}; }
   /// Called before the first update with the number of samples to come, so that a metric that keeps
   /// something of each sample allocates once.
   virtual void expect(int64_t /*samples*/) {}

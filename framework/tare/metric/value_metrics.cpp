@@ -84,6 +84,7 @@ class R2 final : public NamedMetric {
     return sum / static_cast<double>(rest.size());
   }
   [[nodiscard]] std::vector<Tensor*> state() override { return {&mean_, &spread_, &rest_}; }
+  [[nodiscard]] std::vector<std::variant<double*, int64_t*>> counts() override { return {&count_}; }
 
  private:
   // Targets that are all equal have no variance to explain: 1 where they are met, else 0, as

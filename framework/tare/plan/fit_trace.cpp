@@ -16,6 +16,7 @@
 #include "tare/base/no_findings.h"
 #include "tare/memory/phase.h"
 #include "tare/model/held_weights.h"
+#include "tare/plan/planned_buckets.h"
 #include "tare/trace/blocks.h"
 #include "tare/trace/estimate.h"
 #include "tare/trace/flat_weights.h"
@@ -208,6 +209,7 @@ SplitShape split_shape(const PlanRequest& request, const BatchAllocations& work,
   const LearnerOptions& options = request.options;
   const int64_t samples = work.data()->size();
   const int64_t size = std::min(batch, samples);
+  const auto own = [&](int64_t count) { return count == 0 ? 0 : (count - 1) / request.ranks + 1; };
   // A card has the next batch already; on the host the queue of the loader is full.
   const int64_t queue = request.on_host() ? std::max(LoaderOptions{}.prefetch, options.workers) : 1;
   const int64_t ahead = options.workers > 0 ? queue : 0;
@@ -219,8 +221,8 @@ SplitShape split_shape(const PlanRequest& request, const BatchAllocations& work,
     whole = std::min(whole, request.batches);
     if (request.batches <= samples / size) rest = 0;
   }
-  return {.whole = batch_shape(size, part),
-          .last = batch_shape(rest, part),
+  return {.whole = batch_shape(own(size), part),
+          .last = batch_shape(own(rest), part),
           .count = whole,
           .ahead = ahead,
           .makers = request.on_host() ? options.workers : 0,
@@ -288,6 +290,8 @@ LearnerOptions options_for(const PlanRequest& request, const FitShape& shape,
         saving, shape.train.last.samples > 0, saves_epochs, options.save_in_background));
   if (!request.on_host())
     options.callbacks.push_back(std::make_shared<KeptOnCard>(request.options.callbacks));
+  if (request.ranks > 1) options.callbacks.push_back(std::make_shared<PlannedBuckets>());
+  options.group.reset();
   options.progress = false;
   options.valid_every = valid_every(shape);
   options.stop_on_nan = false;
@@ -421,6 +425,7 @@ std::unique_ptr<LearnerState> planned_state(const PlanRequest& request, const Fi
   state->checked_batch = true;
   state->checked_graph = true;
   state->for_card = !request.on_host();
+  state->planned_ranks = request.ranks;
   if (state->for_card)
     state->planned_compaction = [&other = *state](const auto& work) { compact(other, work); };
   state->slicers.train = slicer(shape.train);

@@ -77,7 +77,10 @@ ParameterNames stateful_parameters(const LearnerState& state) {
 PlanRequest request_of(const LearnerState& state, const ParameterNames& stateful,
                        plan::Machine machine) {
   const auto& spec = state.model.spec();
-  PlanRequest request{.options = state.options, .machine = machine};
+  PlanRequest request{.options = state.options,
+                      .ranks = state.options.group ? state.options.group->size() : 1,
+                      .machine = machine};
+  request.options.group.reset();
   request.epochs = kMostEpochs;  // nobody knows how many
   if (spec) request.model = [spec] { return models::make(*spec); };
   request.train = std::make_shared<BatchAllocations>(state.data.train, true);

@@ -21,6 +21,7 @@ class LiveLog final : public Callback {
   LiveLog(std::filesystem::path folder, std::string phase)
       : folder_(std::move(folder)), phase_(std::move(phase)) {}
   [[nodiscard]] std::string name() const override { return "live_log"; }
+  [[nodiscard]] CallbackFacts facts() const override { return {.only_writes = true}; }
   Action before_fit(FitContext& context) override;
   Action after_loss(FitContext& context) override;
   Action after_batch(FitContext& context) override;

@@ -52,6 +52,25 @@ void check_batch_size(const RecipeOptions& recipe, size_t phase, const DataFacts
            "auto, or at most " + std::to_string(batch), std::to_string(*micro_batch));
 }
 
+/// Refuses labels of the parts of a sample, such as the pixels of a mask, for which the model has
+/// no output. A training would meet them in the batch that has them, and perhaps never.
+void check_parts_labels(const RecipeOptions& recipe, size_t phase, const Splits& splits,
+                        int64_t classes) {
+  int64_t highest = -1;
+  for (const DatasetPtr& set : {splits.train, splits.valid, splits.test}) {
+    if (!set) continue;
+    const at::Tensor labels = set->targets();
+    if (labels.defined() && labels.scalar_type() == at::kLong && labels.dim() > 1 &&
+        labels.numel() > 0)
+      highest = std::max(highest, labels.max().item<int64_t>());
+  }
+  if (highest < classes) return;
+  refuse(recipe, "model.classes",
+         "is less than the classes of the labels of " + name_of(recipe, phase) +
+             ", of which one is " + std::to_string(highest),
+         "at least " + std::to_string(highest + 1) + ", or other labels", std::to_string(classes));
+}
+
 /// Refuses `export` if a bundle cannot describe the data of the last phase.
 void check_export(const RecipeOptions& recipe, const DataFacts& data) {
   if (recipe.export_tolerance && !data.has_valid)
@@ -75,7 +94,9 @@ void check_formats(const RecipeOptions& recipe, const DataFacts& data, const Mod
     const std::string path = "export_formats." + std::to_string(i);
     const std::string& format = recipe.export_formats[i];
     try {
-      interchange::check_file(format, manifest, {.fold_norms = folds_norms(recipe, format)});
+      interchange::check_file(
+          format, manifest,
+          {.fold_norms = folds_norms(recipe, format), .opset = opset_of(recipe, format)});
     } catch (const ConfigError& error) {
       refuse(recipe, path, "is not possible: " + std::string(error.what()),
              "another format, or none", format);
@@ -175,6 +196,8 @@ void check_data(const RecipeOptions& recipe, size_t phase, const OpenData& data)
                       std::to_string(labels) +
                       " outputs give these data to a recipe of their own, whose model.weights is "
                       "the bundle of this one");
+  if (by_class && labels == 0 && data_of(recipe, options).name == "npy")
+    check_parts_labels(recipe, phase, data.named.splits, classes);
   check_one_score(recipe, facts, classes);
   check_targets(recipe, phase, data.named.splits, classes);
   check_columns(recipe, data);

@@ -83,6 +83,10 @@ bool folds_norms(const RecipeOptions& recipe, const std::string& format) {
   return recipe.export_fold_norms && interchange::file_format(format).graph;
 }
 
+int64_t opset_of(const RecipeOptions& recipe, const std::string& format) {
+  return format == "onnx" ? recipe.export_opset : RecipeOptions{}.export_opset;
+}
+
 std::optional<int64_t> micro_batch_of(const RecipeOptions& recipe, const PhaseOptions& phase) {
   return phase.micro_batch ? phase.micro_batch->samples : recipe.learner.micro_batch;
 }

@@ -49,6 +49,9 @@ namespace tare {
 /// Whether the file of one of RecipeOptions::export_formats has its batch norms folded. Throws
 /// ConfigError for an unknown format.
 [[nodiscard]] bool folds_norms(const RecipeOptions& recipe, const std::string& format);
+/// Returns the version of the operators in the file of one of RecipeOptions::export_formats; for
+/// another format than onnx the default.
+[[nodiscard]] int64_t opset_of(const RecipeOptions& recipe, const std::string& format);
 /// Returns the samples per forward; unset: found by what memory allows.
 [[nodiscard]] std::optional<int64_t> micro_batch_of(const RecipeOptions& recipe,
                                                     const PhaseOptions& phase);

@@ -17,6 +17,7 @@
 #include "tare/recipe/advice.h"
 #include "tare/recipe/chosen_callbacks.h"
 #include "tare/recipe/column_check.h"
+#include "tare/recipe/export_plan.h"
 #include "tare/recipe/learner_options.h"
 #include "tare/recipe/phase_data.h"
 #include "tare/recipe/schedule_preview.h"
@@ -51,12 +52,17 @@ class RecipePlanner {
         facts_(facts),
         data_(data),
         target_(plan::parse_target(options.device.empty() ? recipe.learner.device : options.device,
-                                   options.capacity_bytes)) {}
+                                   options.capacity_bytes)) {
+    // The ranks of a machine share the memory of its host, where none is named.
+    if (!target_.caches && target_.name.find(':') == std::string::npos)
+      target_.capacity_bytes /= options.ranks;
+  }
 
   RecipePlan run() {
     RecipePlan result{.name = recipe_.name,
                       .device = target_.name,
                       .capacity_bytes = target_.capacity_bytes,
+                      .ranks = options_.ranks,
                       .total_bytes = target_.total_bytes};
     model_ = model_spec();
     result.phases.resize(recipe_.phases.size());
@@ -64,6 +70,7 @@ class RecipePlanner {
     std::vector<DataFacts> of_phases(recipe_.phases.size());
     for (const size_t i : order()) result.phases[i] = plan_phase(i, of_phases[i]);
     check_same_targets(recipe_, of_phases);
+    result.exported = plan_export(recipe_, model_, of_phases.back(), result.phases.back());
     result.schedules = std::move(schedules_);
     return result;
   }
@@ -150,6 +157,7 @@ class RecipePlanner {
 
   [[nodiscard]] PlanRequest subject_of(size_t index, OpenData& data) const {
     PlanRequest request{.model = [this] { return models::make(model_); },
+                        .ranks = options_.ranks,
                         .machine = target_.machine()};
     request.options = learner_options(recipe_, index, data.facts);
     request.options.callbacks = callbacks(index);

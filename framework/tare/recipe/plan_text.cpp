@@ -135,6 +135,23 @@ ordered_json to_json(const MemoryPlan& phase) {
   return value;
 }
 
+std::string text_of(const ExportPlan& plan) {
+  const std::string what = plan.reason.empty()
+                               ? "takes at most " + format_bytes(plan.at_most_bytes) +
+                                     " of the host, above what the last phase leaves"
+                               : "cannot be predicted: " + plan.reason;
+  return "export: " + listed(plan.files) + ' ' + what + '\n';
+}
+
+ordered_json to_json(const ExportPlan& plan) {
+  ordered_json value{{"files", plan.files}, {"at_most_bytes", nullptr}};
+  if (plan.reason.empty())
+    value["at_most_bytes"] = plan.at_most_bytes;
+  else
+    value["reason"] = plan.reason;
+  return value;
+}
+
 const char* outcome(const RecipePlan& plan) {
   if (!plan.runs()) return "does not fit";
   if (!plan.known()) return "unknown: a phase cannot be predicted";
@@ -145,11 +162,13 @@ const char* outcome(const RecipePlan& plan) {
 
 void print(std::ostream& out, const RecipePlan& plan) {
   out << fitted(plan.name + " on " + plan.device + ", which has " +
-                    plan::capacity_text(plan.capacity_bytes, plan.total_bytes),
+                    plan::capacity_text(plan.capacity_bytes, plan.total_bytes) +
+                    (plan.ranks > 1 ? ", for one of " + std::to_string(plan.ranks) + " ranks" : ""),
                 out)
       << "\n\n"
       << phase_table(plan, width_for(out)) << '\n';
   for (const auto& phase : plan.phases) out << fitted_lines(advice_of(phase), out);
+  if (plan.exported) out << fitted_lines(text_of(*plan.exported), out);
   for (const auto& schedule : plan.schedules) out << '\n' << schedule.str(width_for(out));
   out << '\n' << outcome(plan) << '\n';
 }
@@ -159,7 +178,7 @@ std::string to_json(const RecipePlan& plan) {
   for (const auto& phase : plan.phases) phases.push_back(to_json(phase));
   for (size_t i = 0; i < plan.schedules.size(); ++i)
     phases[i]["schedule"] = report::json_of(plan.schedules[i].table);
-  return ordered_json{
+  ordered_json value{
       {"name", plan.name},
       {"device", plan.device},
       {"capacity_bytes", plan.capacity_bytes},
@@ -167,8 +186,10 @@ std::string to_json(const RecipePlan& plan) {
       {"largest_batch", plan.largest_batch()},
       {"largest_micro_batch", plan.largest_micro_batch()},
       {"method", plan.method()},
-      {"phases", phases}}
-      .dump(2);
+      {"phases", phases}};
+  if (plan.ranks > 1) value["ranks"] = plan.ranks;
+  if (plan.exported) value["export"] = to_json(*plan.exported);
+  return value.dump(2);
 }
 
 }  // namespace tare

@@ -231,6 +231,14 @@ class Checker {
         }))
       fail({"export_fold_norms"}, "has no effect, because the recipe exports no graph",
            "omit it, or export_formats: [onnx] or [pt2]", "true");
+    const int64_t opset = recipe_.export_opset;
+    if (!interchange::is_opset(opset))
+      fail({"export_opset"}, "is no version of ONNX's operators that Tare writes", "18 or 23",
+           std::to_string(opset));
+    if (opset != RecipeOptions{}.export_opset &&
+        std::ranges::find(recipe_.export_formats, "onnx") == recipe_.export_formats.end())
+      fail({"export_opset"}, "has no effect, because the recipe exports no onnx file",
+           "omit it, or export_formats: [onnx]", std::to_string(opset));
     if (name.empty()) return;
     if (name == "true" || name == "false")
       fail({"export"}, "must be the name of a file", "such as model.tare; null: none", name);

@@ -133,6 +133,7 @@ struct RecipeOptions {
   /// Formats of files for other programs, beside the bundle, see interchange::file_formats().
   std::vector<std::string> export_formats{};
   bool export_fold_norms = false;  ///< in those files, see ExportOptions::fold_norms
+  int64_t export_opset = 18;       ///< of the onnx file, see ExportOptions::opset
   RecipeFile file{};               ///< set by read_recipe()
   /// Whether loss and metrics are those for the targets of the data; see set_target_defaults().
   bool targets_known = false;
@@ -152,7 +153,7 @@ void visit_fields(auto& visit, RecipeOptions& o) {
   visit("limit", o.limit);
   visit("overfit", o.overfit, config::at_least(0));
   visit("model", o.model);
-  visit.select(o.learner, {"loss", "metrics", "optimizer", "clip"});
+  visit.select(o.learner, {"loss", "metrics", "optimizer", "clip", "data_parallel"});
   visit("callbacks", o.callbacks);
   visit("phases", o.phases);
   visit("test", o.test);
@@ -161,6 +162,7 @@ void visit_fields(auto& visit, RecipeOptions& o) {
   visit("export_tolerance", o.export_tolerance, config::at_least(0));
   visit("export_formats", o.export_formats);
   visit("export_fold_norms", o.export_fold_norms);
+  visit("export_opset", o.export_opset, config::at_least(1));
 }
 /// Whether both have equal dumps; where they were read from does not count.
 [[nodiscard]] bool operator==(const RecipeOptions& one, const RecipeOptions& other);

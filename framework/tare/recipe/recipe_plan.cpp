@@ -168,6 +168,7 @@ RecipeOptions without_what_no_plan_needs(RecipeOptions recipe) {
   recipe.export_to.reset();
   recipe.export_formats.clear();
   recipe.export_fold_norms = false;
+  recipe.export_opset = plain.export_opset;
   recipe.export_tolerance.reset();
   const auto settle = [](double& value, double some) { value = value > 0 ? some : 0; };
   auto& optimizer = recipe.learner.optimizer;

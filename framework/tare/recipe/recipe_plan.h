@@ -19,16 +19,26 @@ struct RecipePlanOptions {
   std::optional<int64_t> capacity_bytes{};  ///< of a device that is there, see plan::parse_target
   bool advice = true;     ///< see PlanOptions::advice; false: only where a phase does not fit
   bool schedule = false;  ///< also the schedules of the phases
+  int64_t ranks = 1;      ///< that train together; each phase is planned for one of them
   bool download = false;  ///< data sets may be downloaded, as a run that follows would do anyway
+};
+
+/// Bounds the memory of the export at the end of a run.
+struct ExportPlan {
+  std::vector<std::string> files{};  ///< in the run's folder, the bundle first
+  int64_t at_most_bytes = 0;         ///< of the host, above what the last phase leaves
+  std::string reason{};              ///< why no bound is known; empty: it is
 };
 
 /// Holds a plan for each phase, in order; `peak_bytes` as PhaseReport::peak_bytes will measure it.
 struct RecipePlan {
   std::string name{}, device{};              ///< the recipe's name; the device as it was given
-  int64_t capacity_bytes = 0;                ///< what tensors can take there
+  int64_t capacity_bytes = 0;                ///< what tensors can take there, of a rank
+  int64_t ranks = 1;                         ///< see RecipePlanOptions
   std::optional<int64_t> total_bytes{};      ///< of a card on which that is free, see plan::Target
   std::vector<MemoryPlan> phases{};          ///< in order
   std::vector<SchedulePreview> schedules{};  ///< of the phases; empty unless they were asked for
+  std::optional<ExportPlan> exported{};      ///< unset: nothing is exported
 
   [[nodiscard]] bool known() const;  ///< whether every phase could be predicted
   [[nodiscard]] bool fits() const;  ///< every phase that could be predicted fits with whole batches
@@ -47,13 +57,14 @@ void require_fit(const RecipeOptions& recipe, const RecipePlan& plan);
 /// Prints a table, with the advice under it; within the terminal's width if `out` is std::cout on
 /// one.
 void print(std::ostream& out, const RecipePlan& plan);
-/// Returns {name, device, capacity_bytes, fits (null where a phase is unknown and the others fit),
-/// largest_batch, largest_micro_batch, method, phases[] {name, batch, start_bytes, peak_bytes,
-/// at_most_bytes (null: no bound is known), reserved_bytes, categories {}, at, fits,
-/// returns_cache, in_micro_batches, micro_batch_peak_bytes and largest_validation_micro_batch (if
-/// in_micro_batches), largest_batch, largest_micro_batch, savings[] {change, peak_bytes, at_least},
-/// method, reason, schedule (if asked for) {steps, relative, points[] {step, first_lr, last_lr,
-/// momentum, beta2, weight_decay}}}}. Unknown figures are null.
+/// Returns {name, device, capacity_bytes, ranks (if there are several), fits (null where a phase is
+/// unknown and the others fit), largest_batch, largest_micro_batch, method, phases[] {name, batch,
+/// start_bytes, peak_bytes, at_most_bytes (null: no bound is known), reserved_bytes, categories {},
+/// at, fits, returns_cache, in_micro_batches, micro_batch_peak_bytes and
+/// largest_validation_micro_batch (if in_micro_batches), largest_batch, largest_micro_batch,
+/// savings[] {change, peak_bytes, at_least}, method, reason, schedule (if asked for) {steps,
+/// relative, points[] {step, first_lr, last_lr, momentum, beta2, weight_decay}}}, export (if there
+/// is one) {files[], at_most_bytes, reason}}. Unknown figures are null.
 [[nodiscard]] std::string to_json(const RecipePlan& plan);
 
 /// Returns the recipe with everything that changes no plan at its default: names, seed, learning

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "tare/base/error.h"
@@ -118,20 +119,22 @@ class Runner {
   }
 
   RunReport run(Clock::time_point start, const memory::TrackerWatch& tracker) {
-    if (options_.plan) plan_.make(recipe_, facts_, data_);
+    if (options_.plan)
+      plan_.make(recipe_, facts_, data_, options_.group ? options_.group->size() : 1);
     const int64_t before = tracked(device_) - data_bytes();
     at::manual_seed(recipe_.learner.seed);
     // Before the folder: what is refused here leaves nothing behind.
     Model model = make_model(recipe_, facts_, of_phases_);
+    if (options_.group) at::manual_seed(recipe_.learner.seed + rank());  // dropout differs
     check_formats(recipe_, of_phases_.back(), *model.spec());
     const auto lock = open_folder();
-    if (!options_.dry_run)
+    if (!options_.dry_run && is_first())
       for (const std::string& format : recipe_.export_formats)
         interchange::check_replaceable(folder_ / export_name(recipe_, format), format);
     try {
       run_in_folder(std::move(model), before, start, tracker);
     } catch (...) {
-      if (!options_.dry_run) failure_->write(folder_, std::current_exception());
+      if (!options_.dry_run && is_first()) failure_->write(folder_, std::current_exception());
       throw;
     }
     return std::move(report_);
@@ -156,8 +159,27 @@ class Runner {
     if (trace_) print_.line(trace_->finish());
   }
 
+  [[nodiscard]] uint64_t rank() const {
+    return options_.group ? static_cast<uint64_t>(options_.group->rank()) : 0;
+  }
+  /// Whether this process writes the folder: it is alone, or the first rank.
+  [[nodiscard]] bool is_first() const { return rank() == 0; }
+
+  /// Opens the folder of the first rank, where it has opened it.
+  void join_folder() {
+    const std::vector<std::string> all = options_.group->texts("");
+    const auto found = nlohmann::json::parse(all.front());
+    folder_ = report_.folder = found.at("folder").get<std::string>();
+    if (const auto from = found.at("from").get<std::string>(); !from.empty())
+      from_ = newest_checkpoint(folder_, {from});
+  }
+
   [[nodiscard]] std::unique_ptr<io::FolderLock> open_folder() {
     if (options_.dry_run) return {};
+    if (!is_first()) {
+      join_folder();
+      return {};
+    }
     RunFolder folder = open_run_folder(recipe_, options_.resume, options_.overwrite, origin_);
     folder_ = report_.folder = folder.path;
     from_ = std::move(folder.from);
@@ -165,6 +187,9 @@ class Runner {
     print_.unfinished(folder.unfinished);
     // The run's own copy of its configuration, with every default and override in it.
     write_recipe(recipe_, folder_);
+    if (options_.group)
+      (void)options_.group->texts(
+          nlohmann::json{{"folder", folder_.string()}, {"from", from_ ? from_->name : ""}}.dump());
     return std::move(folder.lock);
   }
 
@@ -178,7 +203,7 @@ class Runner {
   }
 
   void close_folder() const {
-    if (options_.dry_run) return;
+    if (options_.dry_run || !is_first()) return;
     write_report();
     if (report_.reason != StopReason::finished) return;
     for (size_t i = 0; i < recipe_.phases.size(); ++i)
@@ -189,7 +214,8 @@ class Runner {
 
   /// Whether the run is over and its folder has neither a bundle nor a checkpoint of this run.
   [[nodiscard]] bool keeps_no_weights() const {
-    if (options_.dry_run || report_.reason != StopReason::finished || report_.exported)
+    if (options_.dry_run || !is_first() || report_.reason != StopReason::finished ||
+        report_.exported)
       return false;
     const std::vector<std::string> automatic = automatic_checkpoints();
     for (const auto& entry : std::filesystem::directory_iterator(folder_))
@@ -202,6 +228,7 @@ class Runner {
   void run_learner(Model model) {
     LearnerOptions options = learner_options(recipe_, 0, of_phases_.front());
     options.folder = folder_;
+    options.group = options_.group;
     options.callbacks = chosen_callbacks({});
     if (!options_.dry_run) {
       options.callbacks.insert(options.callbacks.begin(), position_);
@@ -286,9 +313,17 @@ class Runner {
     if (report_.reason == StopReason::interrupted) return;
     position_->add(std::move(result));
     autosave(learner);
-    if (!interrupt_requested()) return;  // between two phases
+    if (!is_interrupted()) return;  // between two phases
     report_.reason = StopReason::interrupted;
     clear_interrupt();
+  }
+
+  /// Whether a signal has come to any rank.
+  [[nodiscard]] bool is_interrupted() const {
+    const bool own = interrupt_requested();
+    if (!options_.group) return own;
+    const auto all = options_.group->exchange({own ? 1.0 : 0.0});
+    return std::ranges::any_of(all, [](const auto& of_rank) { return of_rank.front() != 0; });
   }
 
   // Before the phase's Experiment, so that the phase leaves nothing where the next one has the same
@@ -410,6 +445,7 @@ class Runner {
     if (device_.is_cpu()) result.peak_bytes = std::max(result.peak_bytes, data.peak_bytes);
     result.reclaimed_bytes = on_device.reclaimed.allocated_bytes;
     result.residual_bytes = on_device.residual_bytes();
+    add_ranks(result);
     result.fragmented_bytes = on_device.fragmented_bytes;
     result.allocator_retries = on_device.retries;
     for (const auto& leak : measured.leaks) {
@@ -421,6 +457,19 @@ class Runner {
                               .oldest_steps = leak.oldest_steps});
     }
     print_.memory(measured, *peak_, result.data_bytes);
+  }
+
+  /// Adds the figures of all ranks, where there are several.
+  void add_ranks(PhaseReport& result) const {
+    if (!options_.group) return;
+    const auto all = options_.group->exchange({static_cast<double>(result.peak_bytes),
+                                               static_cast<double>(result.reclaimed_bytes),
+                                               static_cast<double>(result.residual_bytes)});
+    for (size_t i = 0; i < all.size(); ++i)
+      result.ranks.push_back({.rank = static_cast<int64_t>(i),
+                              .peak_bytes = static_cast<int64_t>(all[i][0]),
+                              .reclaimed_bytes = static_cast<int64_t>(all[i][1]),
+                              .residual_bytes = static_cast<int64_t>(all[i][2])});
   }
 
   [[nodiscard]] bool evaluates_or_exports() const {
@@ -485,7 +534,7 @@ class Runner {
       return both.figures;
     }
     report_.worst_rows = worst_rows_of(both.predictions, *data, tokens_of_samples());
-    if (!report_.worst_rows.empty())
+    if (!report_.worst_rows.empty() && is_first())
       io::write_atomically(folder_ / report::kWorstRowsFile, report::csv_of(report_.worst_rows));
     return both.figures;
   }
@@ -494,14 +543,18 @@ class Runner {
     if (export_name(recipe_).empty()) return;
     const auto path = folder_ / export_name(recipe_);
     const auto targets = data_of(recipe_, recipe_.phases.back()).targets;
+    const memory::PeakScope memory(c10::kCPU);
     try {
       learner.export_to(path, {.targets = targets,
                                .weights = recipe_.export_weights,
                                .tolerance = recipe_.export_tolerance});
       for (const std::string& format : recipe_.export_formats)
-        learner.export_to(
-            folder_ / export_name(recipe_, format),
-            {.targets = targets, .format = format, .fold_norms = folds_norms(recipe_, format)});
+        learner.export_to(folder_ / export_name(recipe_, format),
+                          {.targets = targets,
+                           .format = format,
+                           .fold_norms = folds_norms(recipe_, format),
+                           .opset = opset_of(recipe_, format)});
+      if (!is_first()) return;
     } catch (const Error&) {  // the checkpoints stay for another attempt, the figures too
       report_.reason = StopReason::interrupted;
       measure_run();
@@ -509,7 +562,8 @@ class Runner {
       throw;
     }
     const auto bytes = static_cast<int64_t>(std::filesystem::file_size(path));
-    report_.exported = {.path = path, .bytes = bytes};
+    report_.exported = {
+        .path = path, .bytes = bytes, .peak_bytes = memory.peak_above_start_bytes()};
     print_.exported(path, bytes);
     for (const std::string& format : recipe_.export_formats) {
       const auto file = folder_ / export_name(recipe_, format);
@@ -551,7 +605,12 @@ RunReport run_recipe(const RecipeOptions& recipe, const RunOptions& options) {
   check_files(recipe);
   const memory::TrackerWatch tracker(runtime::open_device(recipe.learner.device));
   RecipeData data;
-  return Runner(resolve_recipe(recipe, data), data, options).run(start, tracker);
+  try {
+    return Runner(resolve_recipe(recipe, data), data, options).run(start, tracker);
+  } catch (...) {
+    if (options.group) options.group->fail(std::current_exception());
+    throw;
+  }
 }
 
 }  // namespace tare

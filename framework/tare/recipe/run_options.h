@@ -3,7 +3,9 @@
 
 #include <filesystem>
 #include <iosfwd>
+#include <memory>
 
+#include "tare/parallel/group.h"
 #include "tare/report/memory_monitor_options.h"
 
 namespace tare {
@@ -28,7 +30,10 @@ struct RunOptions {
   std::filesystem::path allocation_recording{};
   report::MemoryMonitorOptions memory_monitor{};  ///< printed to `out`, see memory_monitor.h
   bool call_sites = false;  ///< name leaks by the line that allocated them; slower
-  bool plan = false;        ///< plan first (see plan.h), and throw DoesNotFit before any work
+  /// The ranks that run the recipe together; each calls run_recipe(), and the first one writes the
+  /// folder. Null: this process is alone.
+  std::shared_ptr<parallel::Group> group{};
+  bool plan = false;  ///< plan first (see plan.h), and throw DoesNotFit before any work
 };
 
 }  // namespace tare

@@ -9,8 +9,9 @@
 
 namespace tare {
 
-void RunPlan::make(const RecipeOptions& recipe, const DataFacts& facts, RecipeData& data) {
-  plan_ = plan_resolved(recipe, {.advice = false, .download = true}, facts, data);
+void RunPlan::make(const RecipeOptions& recipe, const DataFacts& facts, RecipeData& data,
+                   int64_t ranks) {
+  plan_ = plan_resolved(recipe, {.advice = false, .ranks = ranks, .download = true}, facts, data);
   for (const auto& phase : plan_.phases)
     if (!phase.known()) log::info("no plan of phase '" + phase.name + "': " + phase.reason);
   require_fit(recipe, plan_);

@@ -12,9 +12,9 @@ namespace tare {
 /// Holds the plan of a run; empty until it is made. A run without a plan is still a run.
 class RunPlan {
  public:
-  /// Plans the phases. Throws ConfigError for a recipe that cannot be run, such as a model that
-  /// does not take the data, DoesNotFit, and what reading the data throws.
-  void make(const RecipeOptions& recipe, const DataFacts& facts, RecipeData& data);
+  /// Plans the phases for one of `ranks` ranks. Throws ConfigError for a recipe that cannot be run,
+  /// such as a model that does not take the data, DoesNotFit, and what reading the data throws.
+  void make(const RecipeOptions& recipe, const DataFacts& facts, RecipeData& data, int64_t ranks);
 
   /// Returns the plan of a phase; nullptr: the phase has none, or its plan is unknown.
   [[nodiscard]] const MemoryPlan* of(size_t phase) const;

@@ -137,6 +137,21 @@ void visit_fields(Visit& visit, RateSearch& search) {
   visit("seconds", search.seconds);
 }
 
+/// Holds the memory of one rank of several in a phase.
+struct RankFigures {
+  int64_t rank = 0;             ///< its number
+  int64_t peak_bytes = 0;       ///< see PhaseReport
+  int64_t reclaimed_bytes = 0;  ///< see PhaseReport
+  int64_t residual_bytes = 0;   ///< see PhaseReport
+};
+template <class Visit>
+void visit_fields(Visit& visit, RankFigures& rank) {
+  visit("rank", rank.rank);
+  visit("peak_bytes", rank.peak_bytes);
+  visit("reclaimed_bytes", rank.reclaimed_bytes);
+  visit("residual_bytes", rank.residual_bytes);
+}
+
 /// Reports one phase of a run. "Tracked" bytes are allocated bytes on the run's device.
 struct PhaseReport {
   std::string name{};                        ///< of the phase
@@ -158,6 +173,7 @@ struct PhaseReport {
   int64_t fragmented_bytes = 0;                 ///< see DeviceReport; 0 on the host
   int64_t allocator_retries = 0;                ///< see DeviceReport
   std::vector<PhaseLeak> leaks{};               ///< on any device; most bytes first
+  std::vector<RankFigures> ranks{};             ///< of all, where several train; else empty
   std::optional<int64_t> planned_peak_bytes{};  ///< peak_bytes by the plan; unset: no plan
   std::vector<std::string> not_planned{};       ///< what that plan is without; empty: nothing
   std::optional<RateSearch> lr_find{};          ///< unset: the rate was given
@@ -185,6 +201,7 @@ void visit_fields(Visit& visit, PhaseReport& phase) {
   visit("leaks", phase.leaks, Presence::since_later);
   visit("planned_peak_bytes", phase.planned_peak_bytes, Presence::since_later);
   visit("not_planned", phase.not_planned, Presence::where_set);
+  visit("ranks", phase.ranks, Presence::where_set);
   visit("lr_find", phase.lr_find, Presence::where_set);
   visit("schedule", phase.schedule, Presence::where_set);
 }
@@ -280,11 +297,13 @@ void visit_fields(Visit& visit, Machine& machine) {
 struct ExportedBundle {
   std::filesystem::path path{};  ///< of the bundle
   int64_t bytes = 0;             ///< size of the file
+  int64_t peak_bytes = 0;        ///< allocated on the host while it and other files were written
 };
 template <class Visit>
 void visit_fields(Visit& visit, ExportedBundle& bundle) {
   visit("path", bundle.path);
   visit("bytes", bundle.bytes);
+  visit("peak_bytes", bundle.peak_bytes, Presence::since_later);
 }
 
 /// Reports the cost of counting a run's allocations, see memory::TrackerCost.

@@ -333,6 +333,19 @@ std::string leak_table(const RunFiles& run) {
 
 // ---- the page
 
+/// Returns the memory of each rank in each phase; empty where one process has trained.
+std::string rank_table(const RunFiles& run) {
+  std::vector<std::vector<std::string>> rows;
+  for (const auto& phase : run.phases) {
+    if (!phase.figures) continue;
+    for (const RankFigures& rank : phase.figures->ranks)
+      rows.push_back({phase.name, std::to_string(rank.rank), format_bytes(rank.peak_bytes),
+                      format_bytes(rank.reclaimed_bytes), format_bytes(rank.residual_bytes)});
+  }
+  if (rows.empty()) return {};
+  return table("ranks", {"phase", "rank", "peak", "reclaimed", "left"}, rows);
+}
+
 int64_t highest_peak(const RunFiles& run) {
   int64_t peak = 0;
   for (const auto& phase : run.phases)
@@ -412,6 +425,7 @@ std::string html_report(const std::filesystem::path& folder, const std::filesyst
         worst_rows_section(run.figures->worst_rows.empty() ? run.worst_rows
                                                            : run.figures->worst_rows));
   add("Phases", phase_table(run) + phase_peaks(run));
+  add("Ranks", rank_table(run));
   add("Leaks", leak_table(run));
   add("Memory over time", memory_of(run));
   if (run.memory) add("Never freed", left_table(*run.memory));

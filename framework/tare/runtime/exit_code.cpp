@@ -1,6 +1,8 @@
 // Gives each type of error its exit code.
 #include "tare/runtime/exit_code.h"
 
+#include <filesystem>
+
 #include "tare/base/error.h"
 #include "tare/base/log.h"
 #include "tare/memory/backend.h"
@@ -58,6 +60,8 @@ ErrorText describe_error(const std::exception_ptr& error) {
     return {text_of(e), kFailed};
   } catch (const c10::Error& e) {
     return {e.what_without_backtrace(), kFailed};
+  } catch (const std::filesystem::filesystem_error& e) {
+    return {"[io] " + printable(e.path1().string(), 400) + ": " + e.code().message(), kIo};
   } catch (const std::exception& e) {
     return {e.what(), kFailed};
   }

@@ -169,7 +169,8 @@ std::string Service::metrics() const {
           std::to_string(predictions_) + '\n';
   value("tare_samples_total", "counter", "Samples that were predicted.",
         static_cast<double>(figures.samples));
-  value("tare_batches_total", "counter", "Groups of samples that were predicted together.",
+  value("tare_batches_total", "counter",
+        "Groups of samples that were taken from the queue together.",
         static_cast<double>(figures.batches));
   value("tare_model_seconds_total", "counter", "Time in which the model worked.", figures.seconds);
   value("tare_samples_waiting", "gauge", "Samples that wait for a batch.",

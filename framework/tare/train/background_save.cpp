@@ -68,6 +68,11 @@ void BackgroundSave::start(const std::string& name, const SaveDone& done) {
   checkpoint::Contents contents = state_.contents(
       [this](const std::string& part, std::vector<NamedTensor>& tensors) { copy(part, tensors); });
   made_.clear();
+  ++state_.saves;
+  if (!state_.is_first_rank()) {  // it has given what rank 0 writes
+    if (done) done({});
+    return;
+  }
   // Where the system has no thread to give, the write is done when its result is taken.
   write_ = std::async(std::launch::async | std::launch::deferred,
                       [path, contents = std::move(contents)]() mutable {
@@ -75,7 +80,6 @@ void BackgroundSave::start(const std::string& name, const SaveDone& done) {
                         checkpoint::save(path, own);
                       });
   done_ = done;
-  ++state_.saves;
 }
 
 void BackgroundSave::poll() {

@@ -11,6 +11,7 @@
 #include "tare/train/feed.h"
 #include "tare/train/learner_state.h"
 #include "tare/train/loss_meter.h"
+#include "tare/train/ranks.h"
 
 namespace tare {
 namespace {
@@ -148,12 +149,16 @@ Evaluation LearnerState::evaluate(const DatasetPtr& set, const MicroBatches::Set
   MicroBatches micro_batches(settings, sizes);
   GeneratorSnapshot generators;
   Collected collected;
-  Feed feed(*this, set, in_order(set, options));
+  // Predictions are of every sample, on each rank.
+  const bool shares = options.group && !predictions;
+  Feed feed(*this, set, shares ? shared(in_order(set, options)) : in_order(set, options));
   feed.start(0);
+  int64_t index = 0;
   for (Batch batch; feed.next(batch);) {
     check_devices(batch);
     prepare_metrics(batch, planned_valid_samples.value_or(set->size()));
     if (fresh.size() != metrics.size()) fresh = metrics;
+    if (feed.own_samples(index++) == 0) continue;  // of another rank
     generators.take(device);
     const Seen seen = micro_batches.attempt(
         batch,
@@ -164,7 +169,12 @@ Evaluation LearnerState::evaluate(const DatasetPtr& set, const MicroBatches::Set
     for (size_t i = 0; i < metrics.size(); ++i) metrics[i].merge(seen.metrics[i]);
     micro_batches.take_changes(on_change);
   }
-  Evaluation result{.loss = meter.mean(), .samples = meter.samples(), .counted = meter.counted()};
+  LossTotals all = meter.totals();
+  if (shares) {
+    all = sum_over(*options.group, all);
+    merge_over_ranks(metrics);
+  }
+  Evaluation result{.loss = all.mean(), .samples = all.samples, .counted = all.counted};
   for (auto& metric : metrics) {
     result.metrics.push_back({metric.name(), metric.value(), metric.lower_is_better()});
     metric.reset();

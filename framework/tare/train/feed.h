@@ -35,6 +35,8 @@ class Feed {
   /// Ends the epoch and frees the batches made ahead.
   void stop();
   [[nodiscard]] int64_t batches() const { return loader_.batches(); }
+  /// Returns how many samples of the batch are this rank's, see Loader::own_samples().
+  [[nodiscard]] int64_t own_samples(int64_t index) const { return loader_.own_samples(index); }
   /// Adds the batches made ahead, see Loader::account().
   void account(Ledger& ledger) const;
 

@@ -96,14 +96,16 @@ FitLoop::FitLoop(LearnerState& state, LearnerView& learner, FitStart start, cons
       state_.device.is_cpu() && product_type(state_.precision) == c10::kBFloat16;
   feed_ = std::make_unique<Feed>(
       state_, state_.data.train,
-      training_loader(state_.options, state_.drops_last(),
-                      sample_weights(state_.options, state_.data.train, call)));
+      state_.shared(training_loader(state_.options, state_.drops_last(),
+                                    sample_weights(state_.options, state_.data.train, call))));
+  if (state_.options.group) ranks_.emplace(state_);
   restore(start.work.callbacks, callbacks_);
   context_.rate_factor = plan_.rate_factor;
   if (state_.options.save_in_background && start.saves) saves_.emplace(state_);
   if (state_.options.step_in_backward) stepper_.emplace(*optimizer_);
   micro_batches_.emplace(std::move(start.micro_batches), state_.sizes);
-  meter_.restore(plan_.loss_sum, plan_.loss_samples, plan_.loss_counted);
+  if (state_.is_first_rank())  // the sums are those over all ranks
+    meter_.restore({plan_.loss_sum, plan_.loss_samples, plan_.loss_counted});
   if (plan_.batch > feed_->batches())  // an older checkpoint, which names no batch size
     throw ConfigError(call, "the fit to resume is at batch " + std::to_string(plan_.batch) +
                                 " of an epoch, this Learner's epoch has " +
@@ -133,6 +135,7 @@ FitResult FitLoop::run() {
   try {
     run_epochs();
   } catch (...) {
+    if (ranks_) ranks_->fail(std::current_exception());
     abandon();
     if (plan_.step > first_step) state_.note_trained();
     throw;
@@ -141,7 +144,7 @@ FitResult FitLoop::run() {
   release_step();
   state_.pending.reset();
   if (interrupted_) {
-    state_.pending = unfinished();
+    state_.pending = Unfinished{shared_plan(), states_of(callbacks_)};
     clear_interrupt();
   }
   return {.epochs = plan_.rows,
@@ -160,7 +163,7 @@ FitResult FitLoop::run() {
 void FitLoop::run_epochs() {
   allows(&Callback::before_fit, Action::stop_fit);
   if (saves_) saves_->prepare(callbacks_);
-  while (!plan_.finished() && !out_of_time() && action_ < Action::stop_fit) {
+  while (!plan_.finished() && !is_over()) {
     train_epoch();
     if (interrupted_) break;  // inside the epoch, where resume() continues: it gets no row
     validate_epoch();
@@ -188,19 +191,18 @@ void FitLoop::train_epoch() {
   inside_.reset();
   allows(&Callback::before_epoch, Action::stop_epoch);
   feed_->start(p.epochs_done, plan_.batch, end_of_epoch());
-  bool has_time = validate_if_due();  // after the batch of a checkpoint saved before it
-  while (has_time && action_ < Action::stop_epoch && !at_last_batch() && train_next()) {
-    if (out_of_time()) break;
-    if (!is_planned_ && interrupt_requested()) {
-      interrupted_ = true;
-      action_ = Action::stop_fit;
-    } else {
-      has_time = validate_if_due();
-    }
+  if (ranks_) settle();
+  validate_if_due();  // after the batch of a checkpoint saved before it
+  bool more = action_ < Action::stop_epoch && !at_last_batch();
+  while (more && train_next()) {
+    if (goes_on()) validate_if_due();
+    more = goes_on();
   }
+  if (ranks_) settle();
   feed_->stop();
-  c.row.train_loss = meter_.mean();
-  c.row.samples = meter_.samples();
+  const LossTotals trained = totals();
+  c.row.train_loss = trained.mean();
+  c.row.samples = trained.samples;
   c.row.seconds += seconds_since(*std::exchange(training_since_, std::nullopt));
 }
 
@@ -286,6 +288,42 @@ bool FitLoop::out_of_time() const {
          seconds_before_ + seconds_since(began_) >= plan_.most_seconds;
 }
 
+Wish FitLoop::wish() const {
+  return {.action = action_,
+          .interrupted = interrupted_ || (!is_planned_ && interrupt_requested()),
+          .out_of_time = out_of_time()};
+}
+
+void FitLoop::take_interrupt(const Wish& all) {
+  if (!all.interrupted) return;
+  interrupted_ = true;
+  action_ = Action::stop_fit;
+}
+
+void FitLoop::settle() {
+  const Wish all = ranks_->settle(wish());
+  action_ = all.action;
+  take_interrupt(all);
+}
+
+bool FitLoop::is_over() {
+  if (!ranks_) return out_of_time() || action_ >= Action::stop_fit;
+  settle();
+  return ranks_->known().out_of_time || action_ >= Action::stop_fit;
+}
+
+// Ranks act on what all of them know, which is what they wanted when the step began.
+bool FitLoop::goes_on() {
+  const Wish all = ranks_ ? ranks_->known() : wish();
+  take_interrupt(all);
+  return all.action < Action::stop_epoch && !all.interrupted && !all.out_of_time &&
+         !at_last_batch();
+}
+
+LossTotals FitLoop::totals() const {
+  return ranks_ ? sum_over(*state_.options.group, meter_.totals()) : meter_.totals();
+}
+
 bool FitLoop::validate() {
   LearnerState& p = state_;
   FitContext& c = context_;
@@ -330,10 +368,8 @@ bool FitLoop::is_validation_due() const {
   return plan_.step % every == 0 && plan_.step > last;
 }
 
-bool FitLoop::validate_if_due() {
-  if (!is_validation_due()) return true;
-  validate_inside();
-  return !out_of_time();
+void FitLoop::validate_if_due() {
+  if (is_validation_due()) validate_inside();
 }
 
 ValidationRow FitLoop::current_validation() const {
@@ -351,8 +387,9 @@ void FitLoop::validate_inside() {
   const EpochRow before = c.row;
   const bool lent_before = state_.lent_figures;
   c.inside_epoch = true;
-  c.row.train_loss = meter_.mean();
-  c.row.samples = meter_.samples();
+  const LossTotals trained = totals();
+  c.row.train_loss = trained.mean();
+  c.row.samples = trained.samples;
   c.row.seconds += seconds_since(*training_since_);
   const bool done = [&] {
     const GeneratorScope generators(state_.device);
@@ -419,7 +456,7 @@ void FitLoop::abandon() {
 
 void FitLoop::add_to(TrainState& state) const {
   if (closing_) state.history.back() = context_.row;
-  if (!plan_.finished()) state.plan = current_plan();
+  if (!plan_.finished()) state.plan = shared_plan();
   state.callbacks = states_of(callbacks_);
   check_names(state.callbacks, "learner.save");  // of a state that came during the fit
 }
@@ -479,6 +516,16 @@ FitPlan FitLoop::current_plan() const {
   if (context_.inside_epoch && !closing_ && !now.validations.empty() &&
       now.validations.back().step == plan_.step)
     now.validations.back() = current_validation();  // with what callbacks changed so far
+  return now;
+}
+
+FitPlan FitLoop::shared_plan() const {
+  FitPlan now = current_plan();
+  if (!ranks_) return now;
+  const LossTotals all = totals();
+  now.loss_sum = all.sum;
+  now.loss_samples = all.samples;
+  now.loss_counted = all.counted;
   return now;
 }
 

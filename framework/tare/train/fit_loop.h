@@ -15,6 +15,7 @@
 #include "tare/train/learner_state.h"
 #include "tare/train/loss_meter.h"
 #include "tare/train/micro_batches.h"
+#include "tare/train/ranks.h"
 #include "tare/train/step_snapshot.h"
 #include "tare/train/train_state.h"
 
@@ -89,13 +90,15 @@ class FitLoop {
   [[nodiscard]] bool is_validation_due() const;
   void validate_inside();
   [[nodiscard]] ValidationRow current_validation() const;
-  /// Validates inside the epoch where it is time to; false if the fit has no time left after it.
-  [[nodiscard]] bool validate_if_due();
+  /// Validates inside the epoch where it is time to.
+  void validate_if_due();
   void close_epoch();
   void abandon();
 
   // A step, in fit_step.cpp.
   bool update();
+  /// Whether the batch has samples of this rank, and not one that only another rank counts.
+  [[nodiscard]] bool has_own_samples() const;
   bool try_update(const Batch& whole, const std::vector<BatchPart>& parts);
   bool try_parts(const std::vector<BatchPart>& parts);
   bool try_backward(double share, std::optional<double> counted);
@@ -125,7 +128,22 @@ class FitLoop {
   void notify_quietly(EventMethod event);
   /// Notifies callbacks of a change of the micro-batch.
   void report(MicroBatchChange change);
+  /// Returns the position, with the mean loss of this rank so far: that over all ranks is in
+  /// shared_plan(), for which ranks wait for each other.
   [[nodiscard]] FitPlan current_plan() const;
+  [[nodiscard]] FitPlan shared_plan() const;
+  /// Returns the sums of the losses of the epoch, over all ranks.
+  [[nodiscard]] LossTotals totals() const;
+  /// Returns what this rank wants of the fit.
+  [[nodiscard]] Wish wish() const;
+  void take_interrupt(const Wish& all);
+  /// Takes over what all ranks want. Waits for them.
+  void settle();
+  /// Whether the fit ends here; ranks wait for each other's word.
+  [[nodiscard]] bool is_over();
+  /// Whether another batch of the epoch follows, and no answer, signal or time ends it. Notes a
+  /// signal.
+  [[nodiscard]] bool goes_on();
   /// Returns where the epoch under way ends, as the last one of the fit may before its last batch.
   [[nodiscard]] int64_t end_of_epoch() const;
   /// Whether all batches of the fit are trained, where its last epoch may be partial.
@@ -146,6 +164,7 @@ class FitLoop {
   LossMeter meter_;
   LossMean loss_mean_;
   StepSnapshot snapshot_;
+  std::optional<Ranks> ranks_;  // unset: the process is alone
   std::optional<MicroBatches> micro_batches_;
   GeneratorSnapshot before_update_;  // after before_batch, which is not called again
   /// Gradients that a callback left to add up, by parameter, from the beginning of an update until

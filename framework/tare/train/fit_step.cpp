@@ -35,6 +35,7 @@ bool FitLoop::update() {
   updating_ = true;
   counted_ = 0;
   if (!stepper_) earlier_gradients_ = p.take_gradients();
+  if (ranks_) ranks_->begin_step(*optimizer_, has_own_samples() ? p.counted(c.data) : 0, wish());
   if (!callbacks_.empty()) before_update_.take(p.device);  // else nothing was drawn yet
   bool cut = false;                                        // in parts, by what memory allows
   const auto work = [&](int64_t size) {
@@ -64,12 +65,15 @@ bool FitLoop::update() {
   return stepped;
 }
 
+bool FitLoop::has_own_samples() const { return feed_->own_samples(plan_.batch) > 0; }
+
 bool FitLoop::try_update(const Batch& whole, const std::vector<BatchPart>& parts) {
   LearnerState& p = state_;
   FitContext& c = context_;
   const bool wanted =
       (parts.empty() ? try_backward(1, {}) : try_parts(parts)) && finite_gradients();
   if (!whole.inputs.empty()) c.data = whole;
+  if (wanted && ranks_) ranks_->agree_to_step();
   if (!wanted) p.optimizer->zero_grad();  // nor of the parts before
   p.add_gradients(earlier_gradients_);
   if (!wanted) return false;
@@ -99,6 +103,7 @@ bool FitLoop::try_parts(const std::vector<BatchPart>& parts) {
 }
 
 bool FitLoop::try_backward(double share, std::optional<double> counted) {
+  const auto norms = ranks_ ? ranks_->norms(has_own_samples()) : nullptr;
   forward(counted);
   if (!allows(&Callback::after_loss, Action::skip)) return false;
   check_loss();
@@ -114,6 +119,7 @@ void FitLoop::undo_update(const Batch& whole) {
   snapshot_.take();
   if (!callbacks_.empty()) before_update_.restore();
   state_.optimizer->zero_grad();
+  if (ranks_) ranks_->start_over();
 }
 
 void FitLoop::forward(std::optional<double> counted) {
@@ -157,12 +163,15 @@ void FitLoop::backward(double share) {
   if (!p.checked_graph) p.check_graph(loss, context_.data);
   p.explained(ComputeError::Stage::backward, nullptr, [&] {
     if (stepper_) return stepper_->backward(loss);
-    const double factor = p.scaler ? share * p.scaler->scale() : share;
-    if (factor == 1) {
-      loss.backward();
-    } else {
-      loss.mul(factor).backward();
+    double factor = p.scaler ? share * p.scaler->scale() : share;
+    if (ranks_) {
+      factor *= ranks_->factor();
+      const bool is_last = context_.micro_batch + 1 == context_.micro_batches;
+      if (is_last) ranks_->average_next(loss);
     }
+    const auto differentiate = [&] { (factor == 1 ? loss : loss.mul(factor)).backward(); };
+    if (!ranks_) return differentiate();
+    ranks_->exchanging(differentiate);
   });
 }
 
@@ -197,7 +206,8 @@ void FitLoop::end_step() {
 }
 
 void FitLoop::count_batch() {
-  if (context_.loss.defined()) meter_.add(context_.loss, context_.data.size(), counted_);
+  if (context_.loss.defined() && has_own_samples())
+    meter_.add(context_.loss, context_.data.size(), counted_);
   ++plan_.batch;
   snapshot_.drop();
   earlier_gradients_.clear();

@@ -6,6 +6,8 @@
 #include <torch/nn/module.h>
 #include <torch/nn/modules/batchnorm.h>
 
+#include <algorithm>
+
 #include "tare/base/error.h"
 #include "tare/base/log.h"
 #include "tare/model/generators.h"
@@ -28,8 +30,9 @@ Norms batch_norms(const Model& model) {
   return found;
 }
 
-/// Returns the samples in the smallest part of a batch; see slices_of().
-int64_t smallest_part(int64_t batch, const BatchSizes& sizes) {
+/// Returns the samples in the smallest part of a batch; see slices_of() and LoaderOptions::ranks.
+int64_t smallest_part(int64_t whole, const BatchSizes& sizes) {
+  const int64_t batch = std::max<int64_t>(1, whole / sizes.ranks);
   const int64_t size = sizes.micro_batch.value_or(batch);
   return size >= batch ? batch : batch / ((batch - 1) / size + 1);
 }
@@ -41,7 +44,8 @@ BatchSizes sizes_of(const DatasetPtr& train, const LearnerOptions& options) {
   return {.samples = train->size(),
           .batch = options.batch,
           .micro_batch = options.micro_batch,
-          .drop_last = options.drop_last};
+          .drop_last = options.drop_last,
+          .ranks = options.group ? options.group->size() : 1};
 }
 
 }  // namespace
@@ -64,10 +68,12 @@ void check_single_samples(const std::string& call, const BatchSizes& sizes,
                           const std::function<bool()>& refuses) {
   const SinglePart where = single_part(sizes);
   if (where == SinglePart::every_batch && refuses())
-    throw ConfigError(call,
-                      (sizes.batch == 1 ? std::string("batch 1")
-                                        : "micro_batch " + std::to_string(*sizes.micro_batch)) +
-                          " makes single samples" + kReason + "raise it");
+    throw ConfigError(
+        call, (sizes.batch == 1 || !sizes.micro_batch
+                   ? "batch " + std::to_string(sizes.batch) +
+                         (sizes.ranks > 1 ? " on " + std::to_string(sizes.ranks) + " ranks" : "")
+                   : "micro_batch " + std::to_string(*sizes.micro_batch)) +
+                  " makes single samples" + kReason + "raise it");
   if (where == SinglePart::last_batch && !sizes.drop_last.value_or(true) && refuses())
     throw ConfigError(call,
                       last_batch_text(sizes) + "leave drop_last unset, or take another batch");

@@ -19,6 +19,7 @@ struct BatchSizes {
   int64_t batch = 1;    ///< see LearnerOptions, also for the others
   std::optional<int64_t> micro_batch{};
   std::optional<bool> drop_last{};
+  int64_t ranks = 1;  ///< that divide each batch
 };
 
 /// Says in which batches, if any, a forward gets a single sample.

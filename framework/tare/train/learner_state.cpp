@@ -18,6 +18,7 @@
 #include "tare/metric/check.h"
 #include "tare/model/coded_weight.h"
 #include "tare/model/held_weights.h"
+#include "tare/parallel/sharded_optimizer.h"
 
 namespace tare {
 
@@ -39,6 +40,11 @@ void LearnerState::set_up(c10::Device to) {
   hold_frozen();
   if (device.is_meta()) return;
   model.to(device);
+  if (options.group) {
+    std::vector<at::Tensor> all;
+    for (const NamedTensor& one : model.state()) all.push_back(one.tensor);
+    options.group->broadcast(all);
+  }
   born_after = memory::backend(device).sequence();
 }
 
@@ -155,11 +161,36 @@ Optimizer& LearnerState::ensure_optimizer() {
     optimizer = std::move(set);
     return *optimizer;
   }
-  optimizer = options.optimizer_factory ? options.optimizer_factory(std::move(groups))
-                                        : make_optimizer(options.optimizer, std::move(groups),
-                                                         /*with_tensors=*/for_card);
+  const OptimizerFactory make = [this](std::vector<ParameterGroup> of) {
+    return options.optimizer_factory
+               ? options.optimizer_factory(std::move(of))
+               : make_optimizer(options.optimizer, std::move(of), /*with_tensors=*/for_card);
+  };
+  if (const auto shard = own_shard())
+    optimizer = std::make_unique<parallel::ShardedOptimizer>(*shard, std::move(groups), make);
+  else
+    optimizer = make(std::move(groups));
   made_with_rate = optimizer->groups().front().lr;
   return *optimizer;
+}
+
+std::optional<parallel::Shard> LearnerState::own_shard() const {
+  if (options.data_parallel.shard == "none" || (!options.group && planned_ranks == 1))
+    return std::nullopt;
+  parallel::Shard shard;
+  shard.owners = parallel::owners_of(model.parameters(),
+                                     options.group ? options.group->size() : planned_ranks);
+  if (options.group) {
+    shard.group = options.group.get();
+    shard.rank = options.group->rank();
+    return shard;
+  }
+  std::vector<size_t> bytes(static_cast<size_t>(planned_ranks), 0);  // a plan is of the largest
+  for (const Parameter& one : model.parameters())
+    if (one.tensor.requires_grad())
+      bytes[static_cast<size_t>(shard.owners.at(one.name))] += one.tensor.nbytes();
+  shard.rank = std::ranges::max_element(bytes) - bytes.begin();
+  return shard;
 }
 
 std::vector<ParameterGroup> LearnerState::groups() const {
@@ -373,12 +404,15 @@ void to_full_precision(Outputs& outputs) {
     if (output.defined() && output.scalar_type() != c10::kFloat) output = in_float32(output);
 }
 
+// Gradients that ranks have averaged are views of memory that the next backward writes to.
 LearnerState::Gradients LearnerState::take_gradients() const {
   Gradients taken;
   for (const auto& group : optimizer->groups()) {
     for (const auto& parameter : group.parameters) {
       at::Tensor& gradient = parameter.tensor.mutable_grad();
-      if (gradient.defined()) taken.emplace_back(parameter.tensor, std::exchange(gradient, {}));
+      if (!gradient.defined()) continue;
+      at::Tensor earlier = std::exchange(gradient, {});
+      taken.emplace_back(parameter.tensor, options.group ? earlier.clone() : std::move(earlier));
     }
   }
   return taken;
@@ -400,8 +434,30 @@ int64_t LearnerState::gradient_bytes() const {
   return bytes;
 }
 
+int64_t LearnerState::own_batch() const {
+  const int64_t ranks = options.group ? options.group->size() : 1;
+  return (options.batch - 1) / ranks + 1;
+}
+
+LoaderOptions LearnerState::shared(LoaderOptions loader) const {
+  if (!options.group) return loader;
+  loader.ranks = options.group->size();
+  loader.rank = options.group->rank();
+  return loader;
+}
+
+void LearnerState::merge_over_ranks(std::vector<MetricState>& seen) const {
+  for (MetricState& metric : seen) {
+    const auto states = options.group->tensors(metric.state());
+    MetricState all = metric;
+    all.reset();
+    for (const auto& state : states) all.merge(metric.with_state(state));
+    metric = std::move(all);
+  }
+}
+
 MicroBatches::Settings LearnerState::micro_batches(const char* phase) const {
-  return {.phase = phase, .fixed = options.micro_batch, .batch = options.batch, .device = device};
+  return {.phase = phase, .fixed = options.micro_batch, .batch = own_batch(), .device = device};
 }
 
 MicroBatches::Settings LearnerState::validation_micro_batches(int64_t first) const {
@@ -412,7 +468,8 @@ MicroBatches::Settings LearnerState::validation_micro_batches(int64_t first) con
 
 MicroBatches::Settings LearnerState::training_micro_batches(int64_t first) const {
   auto settings = micro_batches("train");
-  if (options.step_in_backward) settings.fixed = options.batch;
+  const bool whole = options.group && options.data_parallel.sync_batch_norm;
+  if (options.step_in_backward || whole) settings.fixed = own_batch();
   if (settings.fixed) return settings;
   settings.search.start = first;
   settings.search.fixed_bytes = gradient_bytes();

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tare/callback/recorder.h"
+#include "tare/data/loader.h"
 #include "tare/data/sampling.h"
 #include "tare/inference/bundle.h"
 #include "tare/memory/oom_report.h"
@@ -32,6 +33,9 @@ struct Contents;
 }
 namespace memory {
 class SideWork;
+}
+namespace parallel {
+struct Shard;
 }
 
 /// Puts copies in the place of tensors; `part` names the part of a checkpoint that they are of.
@@ -126,6 +130,8 @@ struct LearnerState {
   /// Whether optimizers count their steps in tensors, as they do on a card: set for a plan of a
   /// card.
   bool for_card = false;
+  /// Counts the ranks of a plan, which has no group.
+  int64_t planned_ranks = 1;
   /// Does to the trace of a plan for a card what compact() does to a card; unset: no such plan.
   std::function<void(const std::function<void()>& meanwhile)> planned_compaction{};
   bool pins = false;  ///< the device copies from pinned memory beside its computation
@@ -136,6 +142,14 @@ struct LearnerState {
   /// Holds the samples of the validation split for a plan, which goes through a few batches of it.
   std::optional<int64_t> planned_valid_samples;
 
+  /// Whether the process trains alone, or is the rank that writes the files of the job.
+  [[nodiscard]] bool is_first_rank() const { return !options.group || options.group->is_first(); }
+  /// Returns the samples of the largest part of a batch that a rank works on.
+  [[nodiscard]] int64_t own_batch() const;
+  /// Adds to the options of a loader which part of each batch is this rank's.
+  [[nodiscard]] LoaderOptions shared(LoaderOptions loader) const;
+  /// Puts what all ranks have seen in the place of what this one has.
+  void merge_over_ranks(std::vector<MetricState>& seen) const;
   /// Resolves the names in the options and brings the model to its device and type. Throws
   /// ConfigError.
   void set_up(c10::Device to);
@@ -193,6 +207,8 @@ struct LearnerState {
   /// Returns a host batch with converted inputs, pinned where that lets copies run beside.
   [[nodiscard]] Batch ready_to_send(const Batch& on_host) const;
   Optimizer& ensure_optimizer();
+  /// Returns which parameters' state this rank keeps; unset: that of all.
+  [[nodiscard]] std::optional<parallel::Shard> own_shard() const;
   /// Returns the parameter groups of the optimizer or, one after the other, of the optimizers.
   [[nodiscard]] std::vector<ParameterGroup> groups() const;
   [[nodiscard]] std::vector<std::string> optimizer_names() const;  ///< of several optimizers
@@ -332,6 +348,9 @@ struct LearnerState {
   /// batch.
   [[nodiscard]] std::vector<NamedTensor> saved_model() const;
   [[nodiscard]] std::vector<NamedTensor> saved_rng() const;
+  /// Returns the states of this rank's random generators among those of a checkpoint; none where it
+  /// was saved by fewer ranks.
+  [[nodiscard]] std::vector<NamedTensor> own_rng(const std::vector<NamedTensor>& saved) const;
   /// Returns the gradients of batches for which a callback skipped the step, which are added to the
   /// next one; only with a position.
   [[nodiscard]] std::vector<NamedTensor> saved_gradients() const;
@@ -339,6 +358,8 @@ struct LearnerState {
   /// that fits no parameter.
   [[nodiscard]] Gradients loaded_gradients(const std::vector<NamedTensor>& extra,
                                            const std::string& path) const;
+  /// Returns the optimizer's state, of all ranks where each keeps a part.
+  [[nodiscard]] std::vector<NamedTensor> saved_optimizer() const;
   /// Returns what a checkpoint of this moment holds. Without `copy` it shares the tensors of the
   /// model, the optimizer and the callbacks.
   [[nodiscard]] checkpoint::Contents contents(const CopyTensors& copy = {}) const;

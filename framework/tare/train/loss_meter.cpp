@@ -41,15 +41,15 @@ double LossMeter::sum() const {
   return sum_ + (has_value ? device_sum_.item<double>() : 0.0);
 }
 
-double LossMeter::mean() const {
-  return counted_ > 0 ? sum() / counted_ : std::numeric_limits<double>::quiet_NaN();
+double LossTotals::mean() const {
+  return counted > 0 ? sum / counted : std::numeric_limits<double>::quiet_NaN();
 }
 
-void LossMeter::restore(double sum, int64_t samples, double counted) {
+void LossMeter::restore(const LossTotals& totals) {
   reset();
-  sum_ = sum;
-  samples_ = samples;
-  counted_ = counted;
+  sum_ = totals.sum;
+  samples_ = totals.samples;
+  counted_ = totals.counted;
 }
 
 void LossMean::add(FitContext& c, double share) {

@@ -16,17 +16,19 @@ namespace {
 /// it only skips the validation.
 class LrRecorder final : public Callback {
  public:
-  LrRecorder(const LrFindOptions& options, bool has_values)
-      : options_(options), curve_(options), has_values_(has_values) {}
+  /// `group`: whose mean loss counts; null: this process is alone.
+  LrRecorder(const LrFindOptions& options, bool has_values, parallel::Group* group)
+      : options_(options), curve_(options), has_values_(has_values), group_(group) {}
   [[nodiscard]] std::string name() const override { return "lr_find"; }
   Action after_loss(FitContext& context) override {
-    if (!has_values_ || std::isfinite(context.loss_value())) return Action::proceed;
+    // The ranks know their mean behind the step only.
+    if (!has_values_ || group_ || std::isfinite(context.loss_value())) return Action::proceed;
     curve_.add(rate(), context.loss_value());
     return Action::stop_fit;
   }
   Action after_batch(FitContext& context) override {
     // A batch whose step was skipped for an overflow is done again with the next one's samples.
-    if (has_values_ && context.step > steps_) curve_.add(rate(), context.loss_value());
+    if (has_values_ && context.step > steps_) curve_.add(rate(), loss_of(context));
     steps_ = context.step;
     return curve_.finished() ? Action::stop_fit : Action::proceed;
   }
@@ -34,6 +36,17 @@ class LrRecorder final : public Callback {
   [[nodiscard]] const LrFindCurve& curve() const { return curve_; }
 
  private:
+  [[nodiscard]] double loss_of(const FitContext& context) const {
+    const double own = context.loss_value();
+    if (!group_) return own;
+    const auto samples = static_cast<double>(context.data.size());
+    double sum = 0, all = 0;
+    for (const auto& of_rank : group_->exchange({own * samples, samples})) {
+      sum += of_rank[0];
+      all += of_rank[1];
+    }
+    return sum / all;
+  }
   // The context has the rate of the last group, which may be that of another optimizer.
   [[nodiscard]] double rate() const {
     const double progress = static_cast<double>(steps_) / static_cast<double>(options_.steps);
@@ -43,6 +56,7 @@ class LrRecorder final : public Callback {
   LrFindOptions options_;
   LrFindCurve curve_;
   bool has_values_;
+  parallel::Group* group_;
   int64_t steps_ = 0;
 };
 
@@ -69,7 +83,8 @@ LrFindResult search_rate(LearnerState& state, LearnerView& learner, LrSearch sea
                          const char* call) {
   SetAside before(state);
   const bool planned = search.planned_epochs > 0;
-  const auto recorder = std::make_shared<LrRecorder>(search.options, !planned);
+  const auto recorder =
+      std::make_shared<LrRecorder>(search.options, !planned, state.options.group.get());
   LrFindResult result{.steps = search.options.steps, .suggestion = search.options.suggestion};
   try {
     state.ensure_optimizer();

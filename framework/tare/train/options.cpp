@@ -24,6 +24,7 @@ void visit_fields(config::Visitor& visit, LearnerOptions& o) {
   visit("frozen_weights", o.frozen_weights, config::one_of({"as_is", "fp8"}));
   visit("optimizer", o.optimizer);
   visit("clip", o.clip);
+  visit("data_parallel", o.data_parallel);
   visit("seed", o.seed);
   visit("workers", o.workers, config::between(0, 256));
   visit("shuffle", o.shuffle);

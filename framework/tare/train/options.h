@@ -22,6 +22,8 @@
 #include "tare/optim/optimizer.h"
 #include "tare/optim/optimizer_set.h"
 #include "tare/optim/schedule.h"
+#include "tare/parallel/data_parallel.h"
+#include "tare/parallel/group.h"
 #include "tare/train/duration.h"
 
 namespace tare {
@@ -172,6 +174,11 @@ struct LearnerOptions {
   std::vector<CallbackPtr> callbacks{};   ///< of every fit
   Task task{};                            ///< empty: loss(model(inputs), targets)
   bool progress = true;                   ///< print the epochs table to standard output
+  /// The ranks that train together, each in a process of its own: `batch` is that of all of them,
+  /// each works on its part of it, and the gradients are averaged. Null: the process is alone. See
+  /// docs/distributed.md for what is then done together.
+  std::shared_ptr<parallel::Group> group{};
+  parallel::DataParallelOptions data_parallel{};  ///< how the ranks exchange gradients
 };
 
 /// Lists the options that a file can give, with their rules. Functions and values of single samples

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iterator>
 #include <span>
+#include <sstream>
 
 #include "tare/base/content_hash.h"
 #include "tare/base/error.h"
@@ -86,11 +87,43 @@ std::vector<NamedTensor> LearnerState::saved_model() const {
   return state;
 }
 
+namespace {
+
+/// Returns in front of which names rank 0 saves the generators of another rank.
+std::string prefix_of(int64_t rank) { return "rank" + std::to_string(rank) + '/'; }
+
+std::vector<NamedTensor> rng_of(const LearnerState& state) {
+  if (!state.loop || !state.loop->snapshot().taken()) return rng_state(state.device);
+  const GeneratorScope now(state.device);
+  state.loop->snapshot().restore_generators();
+  return rng_state(state.device);
+}
+
+}  // namespace
+
 std::vector<NamedTensor> LearnerState::saved_rng() const {
-  if (!loop || !loop->snapshot().taken()) return rng_state(device);
-  const GeneratorScope now(device);
-  loop->snapshot().restore_generators();
-  return rng_state(device);
+  std::vector<NamedTensor> own = rng_of(*this);
+  if (!options.group) return own;
+  std::vector<at::Tensor> states;
+  for (const NamedTensor& one : own) states.push_back(one.tensor);
+  const auto all = options.group->tensors(states);
+  for (size_t rank = 1; rank < all.size(); ++rank)
+    for (size_t i = 0; i < all[rank].size(); ++i)  // a host, then a card, of which each has its own
+      own.push_back({prefix_of(static_cast<int64_t>(rank)) + (i == 0 ? "rng/cpu" : "rng/device"),
+                     all[rank][i]});
+  return own;
+}
+
+std::vector<NamedTensor> LearnerState::own_rng(const std::vector<NamedTensor>& saved) const {
+  if (is_first_rank()) return saved;
+  std::vector<NamedTensor> own;
+  const std::string prefix = prefix_of(options.group->rank());
+  for (const NamedTensor& one : saved)
+    if (one.name.starts_with(prefix)) {
+      const std::string name = one.name.substr(prefix.size());
+      own.push_back({name == "rng/device" ? "rng/" + device.str() : name, one.tensor});
+    }
+  return own;
 }
 
 std::vector<NamedTensor> LearnerState::saved_gradients() const {
@@ -104,11 +137,31 @@ std::vector<NamedTensor> LearnerState::saved_gradients() const {
   return saved;
 }
 
+std::vector<NamedTensor> LearnerState::saved_optimizer() const {
+  if (!optimizer) return {};
+  std::vector<NamedTensor> own = optimizer->state();
+  if (!options.group || options.data_parallel.shard == "none") return own;
+  std::string names;
+  std::vector<at::Tensor> tensors;
+  for (const NamedTensor& one : own) {
+    names += one.name + '\n';
+    tensors.push_back(one.tensor);
+  }
+  const auto all_names = options.group->texts(names);
+  const auto all = options.group->tensors(tensors);
+  std::vector<NamedTensor> whole;
+  for (size_t rank = 0; rank < all.size(); ++rank) {
+    std::istringstream lines(all_names[rank]);
+    size_t i = 0;
+    for (std::string name; std::getline(lines, name);) whole.push_back({name, all[rank].at(i++)});
+  }
+  return whole;
+}
+
 checkpoint::Contents LearnerState::contents(const CopyTensors& copy) const {
   TrainState now = train_state();
-  checkpoint::Contents all{.model = saved_model(),
-                           .optimizer = optimizer ? optimizer->state() : std::vector<NamedTensor>{},
-                           .extra = saved_rng()};
+  checkpoint::Contents all{
+      .model = saved_model(), .optimizer = saved_optimizer(), .extra = saved_rng()};
   const auto append = [&](std::vector<NamedTensor> more) {
     all.extra.insert(all.extra.end(), std::make_move_iterator(more.begin()),
                      std::make_move_iterator(more.end()));

@@ -1,0 +1,263 @@
+// Starts ranks as processes, passes on what they say, and stops them together.
+#include "tare/cli/ranks.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+#include "tare/base/content_hash.h"
+#include "tare/base/error.h"
+#include "tare/base/io.h"
+#include "tare/base/log.h"
+#include "tare/config/node.h"
+#include "tare/launch/process.h"
+#include "tare/memory/backend.h"
+#include "tare/runtime/exit_code.h"
+
+namespace tare::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr const char* kStartedBy = "tare run --ranks";
+constexpr std::chrono::seconds kToEnd{10};  // for a rank to notice by itself that another has ended
+constexpr std::chrono::seconds kToSave{30};  // behind SIGTERM
+constexpr size_t kLines = 10'000;            // that are remembered
+
+volatile std::sig_atomic_t g_signal = 0;
+
+/// Notes SIGINT and SIGTERM while it lives.
+class SignalNote {
+ public:
+  SignalNote() {
+    struct sigaction note {};
+    note.sa_handler = [](int signal) { g_signal = signal; };
+    sigaction(SIGINT, &note, &int_);
+    sigaction(SIGTERM, &note, &term_);
+  }
+  ~SignalNote() {
+    sigaction(SIGINT, &int_, nullptr);
+    sigaction(SIGTERM, &term_, nullptr);
+  }
+  SignalNote(const SignalNote&) = delete;
+  SignalNote& operator=(const SignalNote&) = delete;
+  /// Returns the signal that has come since the last call, or 0.
+  static int take() { return std::exchange(const_cast<std::sig_atomic_t&>(g_signal), 0); }
+
+ private:
+  struct sigaction int_ {
+  }, term_{};
+};
+
+/// Returns this process's command without the option --ranks and its value.
+std::vector<std::string> own_command() {
+  const std::string text = io::read_text("/proc/self/cmdline");
+  std::vector<std::string> words;
+  for (size_t at = 0; at < text.size();) {
+    words.emplace_back(text.c_str() + at);
+    at += words.back().size() + 1;
+  }
+  std::vector<std::string> command{
+      std::filesystem::read_symlink("/proc/self/exe").string()};  // not by a search of PATH
+  for (size_t i = 1; i < words.size(); ++i) {
+    if (words[i] == "--ranks") {
+      ++i;
+      continue;
+    }
+    if (!words[i].starts_with("--ranks=")) command.push_back(words[i]);
+  }
+  return command;
+}
+
+/// Is a rank's process, and the end of the pipe that has its standard error.
+struct Rank {
+  int64_t number = 0;
+  launch::Child process;
+  int errors = -1;
+  std::string line{};  // begun, without its end
+  bool ended = false;
+  launch::ChildEnd end{};
+};
+
+/// Starts the ranks, follows them, and ends them.
+class Ranks {
+ public:
+  explicit Ranks(int64_t count) {
+    const std::vector<std::string> command = own_command();
+    const auto threads = std::max<int64_t>(1, std::thread::hardware_concurrency() / count);
+    for (int64_t rank = 0; rank < count; ++rank) {
+      std::array<int, 2> pipe{};
+      if (pipe2(pipe.data(), O_CLOEXEC) != 0) throw IoError("ranks.start", "a pipe", errno);
+      launch::ChildStart start{.name = "rank " + std::to_string(rank), .command = command};
+      if (rank > 0) start.out = "/dev/null";
+      start.err = "/proc/self/fd/" + std::to_string(pipe[1]);
+      start.environment = {{"RANK", std::to_string(rank)},
+                           {"WORLD_SIZE", std::to_string(count)},
+                           {"LOCAL_RANK", std::to_string(rank)},
+                           {"LOCAL_WORLD_SIZE", std::to_string(count)},
+                           {"MASTER_ADDR", "127.0.0.1"},
+                           {"MASTER_PORT", std::to_string(store_.port())},
+                           {"TORCHELASTIC_USE_AGENT_STORE", "True"},
+                           {"TARE_RANKS_BY", kStartedBy}};
+      if (!std::getenv("OMP_NUM_THREADS"))
+        start.environment.emplace_back("OMP_NUM_THREADS", std::to_string(threads));
+      all_.push_back({.number = rank, .process = launch::Child(start), .errors = pipe[0]});
+      close(pipe[1]);
+    }
+  }
+
+  int run() {
+    const SignalNote signals;
+    while (any_left()) {
+      wait();
+      if (const int signal = SignalNote::take()) send(signal);
+      if (stop_at_ && Clock::now() > *stop_at_) stop();
+    }
+    return code_;
+  }
+
+ private:
+  [[nodiscard]] bool any_left() const {
+    return std::ranges::any_of(all_, [](const Rank& rank) { return !rank.ended; });
+  }
+
+  void wait() {
+    std::vector<pollfd> polled;
+    for (Rank& rank : all_) {
+      polled.push_back({rank.errors, POLLIN, 0});
+      polled.push_back({rank.ended ? -1 : rank.process.descriptor(), POLLIN, 0});
+    }
+    constexpr int kMilliseconds = 200;
+    if (poll(polled.data(), polled.size(), kMilliseconds) <= 0) return;
+    for (size_t i = 0; i < all_.size(); ++i) {
+      const bool has_ended = polled[2 * i + 1].revents != 0;
+      if (polled[2 * i].revents != 0 || has_ended) read(all_[i]);
+      if (has_ended) note_end(all_[i]);
+    }
+  }
+
+  /// Passes on the lines that a rank has written.
+  void read(Rank& rank) {
+    if (rank.errors < 0) return;
+    std::array<char, 4096> bytes{};
+    while (true) {
+      pollfd more{rank.errors, POLLIN, 0};
+      if (poll(&more, 1, 0) <= 0) return;
+      const ssize_t count = ::read(rank.errors, bytes.data(), bytes.size());
+      if (count < 0 && errno == EINTR) continue;
+      if (count <= 0) {
+        close(std::exchange(rank.errors, -1));
+        if (!rank.line.empty()) pass_on(rank, std::exchange(rank.line, {}));
+        return;
+      }
+      rank.line.append(bytes.data(), static_cast<size_t>(count));
+      for (size_t end = 0; (end = rank.line.find('\n')) != std::string::npos;
+           rank.line.erase(0, end + 1))
+        pass_on(rank, rank.line.substr(0, end));
+    }
+  }
+
+  void pass_on(const Rank& rank, const std::string& line) {
+    // Which rank was killed is said already.
+    if (killed_ && line.find("[ranks]") != std::string::npos) return;
+    if (said_.size() > kLines) said_.clear();  // a line may then be there twice
+    auto& writers = said_[line];
+    const bool by_another = !writers.empty() && !writers.contains(rank.number);
+    writers.insert(rank.number);
+    if (by_another) return;
+    const std::string from = rank.number > 0 ? "rank " + std::to_string(rank.number) + ": " : "";
+    const std::string text = from + line + '\n';
+    [[maybe_unused]] const auto written = write(STDERR_FILENO, text.data(), text.size());
+  }
+
+  void note_end(Rank& rank) {
+    rank.end = rank.process.wait();
+    rank.ended = true;
+    const bool failed = rank.end.signal != 0 || rank.end.exit_code != 0;
+    if (!failed || code_ != kSuccess) return;
+    code_ = rank.end.signal != 0 ? static_cast<int>(kFailed) : rank.end.exit_code;
+    if (rank.end.signal != 0) {
+      killed_ = true;
+      log::error("rank " + std::to_string(rank.number) + " of " + std::to_string(all_.size()) +
+                 " was ended by signal " + std::to_string(rank.end.signal) + " (" +
+                 strsignal(rank.end.signal) +
+                 "), so the others stop; --resume continues from the last checkpoint");
+    }
+    stop_at_ = Clock::now() + kToEnd;
+  }
+
+  void send(int signal) {
+    for (Rank& rank : all_)
+      if (!rank.ended) rank.process.send(signal);
+  }
+
+  void stop() {
+    send(terminated_ ? SIGKILL : SIGTERM);
+    terminated_ = true;
+    stop_at_ = Clock::now() + kToSave;
+  }
+
+  parallel::StoreServer store_;
+  std::deque<Rank> all_;
+  std::map<std::string, std::set<int64_t>> said_;  // by which ranks
+  bool killed_ = false, terminated_ = false;
+  std::optional<Clock::time_point> stop_at_;
+  int code_ = kSuccess;
+};
+
+/// Returns the device of a rank where the recipe names none, or cards without a number.
+std::string device_of(const std::string& wanted, const parallel::World& world) {
+  if (wanted != "auto" && wanted != "cuda") return wanted;
+  const auto cards = static_cast<int64_t>(memory::devices().size()) - 1;  // and the host
+  if (cards == 0) return wanted;
+  if (world.local_rank < cards) return "cuda:" + std::to_string(world.local_rank);
+  throw ConfigError("ranks", "rank " + std::to_string(world.rank) + " is number " +
+                                 std::to_string(world.local_rank) +
+                                 " of its machine, counted from 0, which has " +
+                                 std::to_string(cards) + (cards == 1 ? " card" : " cards") +
+                                 ": start as many ranks as there are cards, or set device: cpu");
+}
+
+}  // namespace
+
+int run_ranks(int64_t count) { return Ranks(count).run(); }
+
+std::shared_ptr<parallel::Group> join_ranks(RecipeOptions& recipe, double answer_seconds) {
+  const parallel::World world = parallel::this_world();
+  if (world.is_alone()) return nullptr;
+  auto group = std::make_shared<parallel::Group>(
+      world, parallel::GroupOptions{.answer_seconds = answer_seconds});
+  try {
+    const std::string own = config::to_yaml(config::to_node(recipe));
+    const auto all = group->texts(content_hash(std::as_bytes(std::span(own))));
+    for (size_t rank = 1; rank < all.size(); ++rank)
+      if (all[rank] != all.front())
+        throw ConfigError("ranks", "rank " + std::to_string(rank) +
+                                       " has another recipe than rank 0: start all ranks with one "
+                                       "recipe and the same settings");
+    recipe.learner.device = device_of(recipe.learner.device, world);
+  } catch (...) {
+    group->fail(std::current_exception());
+    throw;
+  }
+  return group;
+}
+
+}  // namespace tare::cli

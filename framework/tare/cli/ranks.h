@@ -1,0 +1,27 @@
+// Starts the ranks of `tare run --ranks`, and tells a rank which one it is.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tare/parallel/group.h"
+#include "tare/recipe/recipe.h"
+
+namespace tare::cli {
+
+/// Runs the command of this process, without `--ranks`, in `count` >= 1 processes that train
+/// together, on this machine. The first one writes to standard output; what any of them writes to
+/// standard error is passed on, a line that several write once. A signal to this process is passed
+/// on. Where one of them ends with an error the others are stopped. Returns the exit code of the
+/// first that has one other than 0.
+int run_ranks(int64_t count);
+
+/// Meets the other ranks where this process is one of several, as its environment says; null where
+/// it is alone. Gives the recipe this rank's device. `answer_seconds`: see GroupOptions. Throws
+/// what Group throws, and ConfigError where the ranks have different recipes.
+[[nodiscard]] std::shared_ptr<parallel::Group> join_ranks(RecipeOptions& recipe,
+                                                          double answer_seconds);
+
+}  // namespace tare::cli

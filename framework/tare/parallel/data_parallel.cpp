@@ -1,0 +1,137 @@
+// Averages gradients over ranks by LibTorch's c10d::Reducer.
+#include "tare/parallel/data_parallel.h"
+
+#include <torch/csrc/autograd/engine.h>
+#include <algorithm>
+#include <numeric>
+#include <torch/csrc/distributed/c10d/logger.hpp>
+#include <torch/csrc/distributed/c10d/reducer.hpp>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+
+namespace tare::parallel {
+namespace {
+
+constexpr const char* kWhere = "ranks";
+constexpr double kMib = 1 << 20;
+
+c10::intrusive_ptr<c10d::ProcessGroup> checked_group(Group& group,
+                                                     const std::vector<NamedTensor>& parameters,
+                                                     const DataParallelOptions& options) {
+  if (parameters.empty())
+    throw ConfigError(kWhere, "no parameter is trained, so that there is no gradient");
+  if (!(options.bucket_mib > 0))
+    throw ConfigError(kWhere, "bucket_mib", "must be above 0", "such as 25",
+                      std::to_string(options.bucket_mib));
+  if (options.compression != "none" && options.compression != "fp16")
+    throw ConfigError(kWhere, "compression", "is not known", "none, fp16", options.compression);
+  std::string own;
+  for (const auto& [name, tensor] : parameters)
+    own += name + ' ' + c10::toString(tensor.scalar_type()) + ' ' + c10::str(tensor.sizes()) + '\n';
+  const std::vector<std::string> all = group.texts(own);
+  for (size_t rank = 0; rank < all.size(); ++rank)
+    if (all[rank] != all.front())
+      throw ConfigError(kWhere, "rank " + std::to_string(rank) +
+                                    " trains other parameters than rank 0: the ranks have one "
+                                    "model, with the same layers frozen");
+  return group.process_group();
+}
+
+}  // namespace
+
+struct DataParallel::State {
+  std::shared_ptr<c10d::Reducer> reducer{};
+  std::shared_ptr<c10d::Logger> logger{};
+  bool find_unused = false;
+  bool delays = false;  // the next exchange comes behind the backward: the first of a static graph
+};
+
+DataParallel::DataParallel(Group& group, const std::vector<NamedTensor>& parameters,
+                           const DataParallelOptions& options)
+    : state_(std::make_unique<State>()) {
+  auto process_group = checked_group(group, parameters, options);
+  std::vector<at::Tensor> tensors;
+  std::unordered_map<size_t, std::string> names;
+  for (const auto& [name, tensor] : parameters) {
+    names[tensors.size()] = name;
+    tensors.push_back(tensor);
+  }
+  const auto cap = static_cast<int64_t>(options.bucket_mib * kMib);
+  const std::vector<bool> sparse(tensors.size(), false);
+  // Until the first backward shows in which order gradients come, all are in one bucket, unless
+  // the search for unused ones keeps the buckets from being made anew.
+  std::vector<std::vector<size_t>> buckets;
+  if (options.find_unused && !options.static_graph) {
+    const int64_t first = std::min<int64_t>(cap, c10d::kDefaultFirstBucketBytes);
+    buckets = std::get<0>(c10d::compute_bucket_assignment_by_size(
+        tensors, {static_cast<size_t>(first), static_cast<size_t>(cap)}, sparse));
+    std::reverse(buckets.begin(), buckets.end());
+  } else {
+    buckets.emplace_back(tensors.size());
+    std::iota(buckets.front().begin(), buckets.front().end(), size_t{0});
+  }
+  try {
+    state_->reducer = std::make_shared<c10d::Reducer>(
+        tensors, buckets, process_group, sparse, cap, options.find_unused,
+        /*gradient_as_bucket_view=*/true, names,
+        std::min<int64_t>(cap, c10d::kDefaultFirstBucketBytes),
+        /*skip_all_reduce_unused_params=*/false, /*use_python_reducer=*/false,
+        std::vector<int64_t>());
+    state_->logger = std::make_shared<c10d::Logger>(state_->reducer);
+    state_->logger->set_construction_data_and_log("model", {}, -1, /*broadcast_buffers=*/true,
+                                                  /*has_sync_bn=*/false, options.static_graph);
+    state_->reducer->set_logger(state_->logger);
+    if (options.static_graph) state_->reducer->set_static_graph();
+    if (options.compression == "fp16")
+      state_->reducer->register_builtin_comm_hook(c10d::BuiltinCommHookType::FP16_COMPRESS);
+    state_->find_unused = options.find_unused;
+    state_->delays = options.static_graph;
+  } catch (const std::exception& error) {
+    group.explain(error);
+  }
+}
+
+DataParallel::~DataParallel() {
+  state_->logger.reset();  // it asks the reducer at its end
+  state_->reducer->remove_autograd_hooks();
+}
+
+void DataParallel::begin_step() {
+  state_->logger->set_runtime_stats_and_log();
+  state_->reducer->prepare_for_forward();
+  state_->reducer->rebuild_buckets();
+}
+
+void DataParallel::average_next(const at::Tensor& loss) {
+  if (state_->find_unused)
+    state_->reducer->prepare_for_backward({loss});
+  else
+    state_->reducer->prepare_for_backward({});
+  if (!std::exchange(state_->delays, false)) return;
+  // The order of the gradients is known when the first backward ends.
+  loss.register_hook([reducer = state_->reducer](const at::Tensor&) {
+    torch::autograd::Engine::get_default_engine().queue_callback(
+        [reducer] { reducer->delay_all_reduce(); });
+  });
+}
+
+DataParallel::Times DataParallel::times() const {
+  const auto numbers = state_->logger->get_ddp_logging_data().ints_map;
+  const auto of = [&](const char* key) {
+    const auto found = numbers.find(key);
+    return found == numbers.end() ? int64_t{0} : found->second;
+  };
+  return {.steps = of("iteration"),
+          .forward_ns = of("avg_forward_compute_time"),
+          .backward_ns = of("avg_backward_compute_time"),
+          .communication_ns = of("avg_backward_comm_time"),
+          .overlap_ns = of("avg_backward_compute_comm_overlap_time")};
+}
+
+int64_t DataParallel::bucket_bytes() const {
+  const auto sizes = state_->logger->get_bucket_sizes();
+  return std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
+}
+
+}  // namespace tare::parallel

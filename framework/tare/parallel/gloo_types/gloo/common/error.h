@@ -1,0 +1,2 @@
+// Internal. Stands in for a header of Gloo, of which LibTorch's header needs nothing.
+#pragma once

@@ -1,0 +1,490 @@
+// Meets the ranks of a job by a store, and exchanges tensors by Gloo.
+#include "tare/parallel/group.h"
+
+#include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
+#include <dirent.h>
+#include <sys/socket.h>
+
+#include <torch/version.h>
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <thread>
+#include <torch/csrc/distributed/c10d/HashStore.hpp>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+#include <utility>
+
+#include "tare/memory/oom.h"
+
+namespace tare::parallel {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+constexpr const char* kWhere = "ranks";
+constexpr milliseconds kWordOfOthers{700};  // in which a rank that lives says so after an error
+
+milliseconds as_milliseconds(double seconds) {
+  return milliseconds(static_cast<int64_t>(seconds * 1000));
+}
+
+/// Returns "rank 1" or "ranks 1, 3".
+std::string named(const std::vector<int64_t>& ranks) {
+  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+  for (size_t i = 0; i < ranks.size(); ++i) text += (i > 0 ? ", " : "") + std::to_string(ranks[i]);
+  return text;
+}
+
+/// Returns the first line of an error of LibTorch or Gloo, without where it was thrown.
+std::string first_line(const std::exception& error) {
+  const auto* ours = dynamic_cast<const c10::Error*>(&error);
+  const std::string text = ours ? ours->what_without_backtrace() : error.what();
+  return printable(text.substr(0, text.find('\n')), 300);
+}
+
+/// Returns what an error says; unset for a RankError.
+std::optional<std::string> text_of(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const RankError&) {
+    return std::nullopt;
+  } catch (const std::exception& own) {
+    return first_line(own);
+  } catch (...) {  // what it is cannot be said
+    return "an error that is no std::exception";
+  }
+}
+
+/// Returns the descriptors of this process that are sockets of a connection.
+std::set<int> open_sockets() {
+  std::set<int> sockets;
+  DIR* folder = ::opendir("/proc/self/fd");
+  if (!folder) return sockets;
+  while (const dirent* entry = ::readdir(folder)) {
+    const int descriptor = std::atoi(entry->d_name);
+    int listens = 0;
+    socklen_t size = sizeof listens;
+    if (::getsockopt(descriptor, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) == 0 && listens == 0)
+      sockets.insert(descriptor);
+  }
+  ::closedir(folder);
+  return sockets;
+}
+
+/// Waits for an exchange, and until no thread of Gloo holds its tensors any more, so that what is
+/// measured next is without them.
+void finish(const c10::intrusive_ptr<c10d::Work>& work) {
+  work->wait();
+  constexpr int kTries = 100'000;
+  for (int tries = 0; tries < kTries && work.use_count() > 1; ++tries) std::this_thread::yield();
+}
+
+c10::intrusive_ptr<c10d::Store> store_of(const World& world, milliseconds timeout) {
+  if (world.is_alone()) return c10::make_intrusive<c10d::HashStore>();
+  c10d::TCPStoreOptions options;
+  options.port = static_cast<std::uint16_t>(world.port);
+  options.isServer = world.rank == 0 && !world.store_is_served;
+  options.waitWorkers = false;
+  options.timeout = timeout;
+  const std::string place = world.address + ':' + std::to_string(world.port);
+  try {
+    return c10::make_intrusive<c10d::PrefixStore>(
+        "tare/" + std::to_string(world.attempt),
+        c10::make_intrusive<c10d::TCPStore>(world.address, options));
+  } catch (const std::exception& error) {
+    if (options.isServer)
+      throw ConfigError(kWhere, "rank 0 cannot serve the store at " + place + ": " +
+                                    first_line(error) + "; give another MASTER_PORT");
+    throw RankError(
+        {0}, "rank " + std::to_string(world.rank) + " cannot reach the store at " + place +
+                 ", which " + (world.store_is_served ? world.started_by : "rank 0") + " serves: " +
+                 first_line(error) + "; start all ranks, and check MASTER_ADDR and MASTER_PORT");
+  }
+}
+
+c10::intrusive_ptr<c10d::ProcessGroupGloo::Options> gloo_options(const World& world,
+                                                                 milliseconds timeout) {
+  auto options = c10d::ProcessGroupGloo::Options::create(timeout);
+  const char* interface = std::getenv("GLOO_SOCKET_IFNAME");
+  if (interface && *interface)
+    options->devices = {c10d::ProcessGroupGloo::createDeviceForInterface(interface)};
+  else if (world.local_size == world.size)
+    options->devices = {c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1")};
+  else
+    options->devices = {c10d::ProcessGroupGloo::createDefaultDevice()};
+  return options;
+}
+
+}  // namespace
+
+RankError::RankError(std::vector<int64_t> ranks, const std::string& what)
+    : Error("[" + std::string(kWhere) + "] " + what), ranks_(std::move(ranks)) {}
+
+struct StoreServer::State {
+  c10::intrusive_ptr<c10d::TCPStore> store;
+};
+
+StoreServer::StoreServer() {
+  c10d::TCPStoreOptions options;
+  options.port = 0;
+  options.isServer = true;
+  options.waitWorkers = false;
+  try {
+    state_ =
+        std::make_unique<State>(State{c10::make_intrusive<c10d::TCPStore>("127.0.0.1", options)});
+  } catch (const std::exception& error) {
+    throw IoError("ranks.serve", "a port of 127.0.0.1", first_line(error));
+  }
+}
+
+StoreServer::~StoreServer() = default;
+
+int64_t StoreServer::port() const { return state_->store->getPort(); }
+
+struct Group::State {
+  World world;
+  milliseconds answer;
+  c10::intrusive_ptr<c10d::Store> store{};
+  c10::intrusive_ptr<c10d::ProcessGroup> group{};
+  std::set<int> sockets{};  // of the group
+  bool is_broken = false;   // an exchange has failed
+  int64_t generation = 0;   // of groups: one more whenever the ranks start over
+
+  [[nodiscard]] static std::string key(const std::string& what, int64_t rank) {
+    return what + '/' + std::to_string(rank);
+  }
+
+  /// Waits until all ranks have said that they are there, and that they are of one job.
+  void meet(milliseconds timeout) const {
+    const std::string own =
+        std::to_string(world.size) + " ranks, Tare " TARE_VERSION ", LibTorch " +
+        std::to_string(TORCH_VERSION_MAJOR) + '.' + std::to_string(TORCH_VERSION_MINOR);
+    store->set(key("here", world.rank), own);
+    const std::vector<int64_t> missing = missing_after(timeout, "here");
+    if (!missing.empty())
+      throw RankError(missing, "rank " + std::to_string(world.rank) + " of " +
+                                   std::to_string(world.size) + " has waited " +
+                                   std::to_string(timeout.count() / 1000) + " s for " +
+                                   named(missing) + ": start all ranks");
+    for (int64_t rank = 0; rank < world.size; ++rank) {
+      const std::string other = store->get_to_str(key("here", rank));
+      if (other != own)
+        throw ConfigError(kWhere, "rank " + std::to_string(world.rank) + " is of " + own +
+                                      ", and rank " + std::to_string(rank) + " of " +
+                                      printable(other) + ": start all ranks alike");
+    }
+  }
+
+  void connect() {
+    const std::set<int> before = open_sockets();
+    auto gloo = c10::make_intrusive<c10d::ProcessGroupGloo>(
+        c10::make_intrusive<c10d::PrefixStore>("gloo/" + std::to_string(generation), store),
+        static_cast<int>(world.rank), static_cast<int>(world.size), gloo_options(world, answer));
+    sockets = open_sockets();
+    for (const int one : before) sockets.erase(one);
+    group = c10::make_intrusive<c10d::ProcessGroup>(store, static_cast<int>(world.rank),
+                                                    static_cast<int>(world.size));
+    using Type = c10d::ProcessGroup::BackendType;
+    group->setBackend(c10::DeviceType::CPU, Type::GLOO, gloo);
+    group->setBackend(c10::DeviceType::CUDA, Type::GLOO, gloo);
+    group->setDefaultBackend(Type::GLOO);
+  }
+
+  /// Ends what is under way: Gloo has no call for that, and its end would wait.
+  void disconnect() {
+    for (const int one : std::exchange(sockets, {})) (void)::shutdown(one, SHUT_RDWR);
+    group.reset();
+  }
+
+  /// Waits until all ranks have set a key, and returns those that have not.
+  [[nodiscard]] std::vector<int64_t> missing_after(milliseconds timeout,
+                                                   const std::string& what) const {
+    const auto until = Clock::now() + timeout;
+    std::vector<int64_t> missing;
+    do {
+      missing.clear();
+      for (int64_t rank = 0; rank < world.size; ++rank)
+        if (!store->check({key(what, rank)}) && !store->check({key("failed", rank)}))
+          missing.push_back(rank);
+      if (missing.empty()) break;
+      std::this_thread::sleep_for(milliseconds(10));
+    } while (Clock::now() < until);
+    return missing;
+  }
+
+  /// Says that this rank lives, and returns those that do not say so.
+  [[nodiscard]] std::vector<int64_t> silent() const {
+    store->set(key("lives", world.rank), "1");
+    return missing_after(kWordOfOthers, "lives");
+  }
+  [[nodiscard]] std::optional<std::pair<int64_t, std::string>> first_failure() const {
+    if (!store->check({"failure"})) return std::nullopt;
+    const auto found = nlohmann::json::parse(store->get_to_str("failure"));
+    return std::pair(found.at(0).get<int64_t>(), found.at(1).get<std::string>());
+  }
+};
+
+Group::Group(const World& world, const GroupOptions& options)
+    : state_(std::make_unique<State>(State{world, as_milliseconds(options.answer_seconds)})) {
+  const milliseconds meeting = as_milliseconds(options.meeting_seconds);
+  state_->store = store_of(world, meeting);
+  try {
+    state_->meet(meeting);
+    state_->connect();
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& error) {
+    explain(error);
+  }
+}
+
+Group::~Group() {
+  if (state_->group && state_->is_broken) state_->disconnect();  // nothing is under way else
+}
+
+const World& Group::world() const { return state_->world; }
+
+const c10::intrusive_ptr<c10d::ProcessGroup>& Group::process_group() const { return state_->group; }
+
+void Group::broadcast(const std::vector<at::Tensor>& tensors, int64_t from) {
+  std::map<c10::ScalarType, std::vector<at::Tensor>> by_type;
+  for (const at::Tensor& one : tensors) by_type[one.scalar_type()].push_back(one.detach());
+  c10d::BroadcastOptions options;
+  options.rootRank = from;
+  try {
+    for (const auto& [type, some] : by_type) {
+      std::vector<at::Tensor> rows;
+      for (const at::Tensor& one : some) rows.push_back(one.reshape({-1}));
+      std::vector<at::Tensor> sent{at::cat(rows)};
+      rows.clear();
+      finish(state_->group->broadcast(sent, options));
+      if (rank() == from) continue;
+      int64_t at = 0;
+      for (const at::Tensor& one : some) {
+        one.copy_(sent.front().narrow(0, at, one.numel()).view(one.sizes()));
+        at += one.numel();
+      }
+    }
+  } catch (const std::exception& error) {
+    explain(error);
+  }
+}
+
+void Group::sum(const std::vector<at::Tensor>& tensors) {
+  try {
+    for (const at::Tensor& one : tensors) {
+      std::vector<at::Tensor> list{one.detach()};
+      finish(state_->group->allreduce(list));
+    }
+  } catch (const std::exception& error) {
+    explain(error);
+  }
+}
+
+struct Group::Exchange::State {
+  const Group* group;
+  std::vector<at::Tensor> own;
+  std::vector<std::vector<at::Tensor>> all;
+  c10::intrusive_ptr<c10d::Work> work{};
+};
+
+Group::Exchange::Exchange() = default;
+Group::Exchange::Exchange(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Group::Exchange::Exchange(Exchange&&) noexcept = default;
+Group::Exchange& Group::Exchange::operator=(Exchange&&) noexcept = default;
+Group::Exchange::~Exchange() {
+  if (!state_) return;
+  try {
+    state_->work->wait();
+  } catch (...) {  // what follows finds that the rank is missing
+  }
+}
+
+std::vector<Group::Numbers> Group::Exchange::wait() {
+  const std::unique_ptr<State> state = std::move(state_);
+  try {
+    finish(state->work);
+  } catch (const std::exception& error) {
+    state->group->explain(error);
+  }
+  std::vector<Numbers> numbers;
+  for (const at::Tensor& of_rank : state->all.front()) {
+    const double* data = of_rank.const_data_ptr<double>();
+    numbers.emplace_back(data, data + of_rank.numel());
+  }
+  return numbers;
+}
+
+Group::Exchange Group::start(const Numbers& own) {
+  auto state = std::make_unique<Exchange::State>();
+  state->group = this;
+  const auto count = static_cast<int64_t>(own.size());
+  const at::TensorOptions options(at::kDouble);
+  at::Tensor values = at::empty({count}, options);
+  std::copy(own.begin(), own.end(), values.mutable_data_ptr<double>());
+  state->own = {values};
+  state->all.emplace_back();
+  for (int64_t rank = 0; rank < size(); ++rank)
+    state->all.front().push_back(at::empty({count}, options));
+  try {
+    state->work = state_->group->allgather(state->all, state->own);
+  } catch (const std::exception& error) {
+    explain(error);
+  }
+  return Exchange(std::move(state));
+}
+
+std::vector<std::string> Group::texts(const std::string& own) {
+  const auto length = static_cast<int64_t>(own.size());
+  at::Tensor bytes = at::empty({length}, at::TensorOptions(at::kByte));
+  std::memcpy(bytes.mutable_data_ptr<uint8_t>(), own.data(), own.size());
+  std::vector<std::string> all;
+  for (const auto& of_rank : tensors({bytes})) {
+    const at::Tensor& one = of_rank.front();
+    const auto* data = reinterpret_cast<const char*>(one.const_data_ptr<uint8_t>());
+    all.emplace_back(data, static_cast<size_t>(one.numel()));
+  }
+  return all;
+}
+
+namespace {
+
+/// Describes the tensors of a rank: for each its dtype, its dimensions and their sizes.
+Group::Numbers layout_of(const std::vector<at::Tensor>& tensors) {
+  Group::Numbers layout{static_cast<double>(tensors.size())};
+  for (const at::Tensor& one : tensors) {
+    layout.push_back(one.defined() ? static_cast<double>(one.scalar_type()) : -1);
+    layout.push_back(one.defined() ? static_cast<double>(one.dim()) : 0);
+    if (one.defined())
+      for (const int64_t size : one.sizes()) layout.push_back(static_cast<double>(size));
+  }
+  return layout;
+}
+
+std::vector<at::Tensor> tensors_of(const Group::Numbers& layout) {
+  std::vector<at::Tensor> tensors;
+  size_t at = 1;
+  for (auto left = static_cast<size_t>(layout.front()); left > 0; --left) {
+    const auto type = static_cast<int>(layout[at++]);
+    std::vector<int64_t> sizes(static_cast<size_t>(layout[at++]));
+    for (int64_t& size : sizes) size = static_cast<int64_t>(layout[at++]);
+    tensors.push_back(
+        type < 0 ? at::Tensor()
+                 : at::empty(sizes, at::TensorOptions(static_cast<c10::ScalarType>(type))));
+  }
+  return tensors;
+}
+
+}  // namespace
+
+std::vector<std::vector<at::Tensor>> Group::tensors(const std::vector<at::Tensor>& own) {
+  Numbers layout = layout_of(own);
+  const auto lengths = exchange({static_cast<double>(layout.size())});
+  double longest = 0;
+  for (const Numbers& length : lengths) longest = std::max(longest, length.front());
+  layout.resize(static_cast<size_t>(longest));
+  const auto layouts = exchange(layout);
+  std::vector<std::vector<at::Tensor>> all;
+  for (int64_t rank = 0; rank < size(); ++rank) {
+    all.push_back(tensors_of(layouts[static_cast<size_t>(rank)]));
+    std::vector<at::Tensor> sent;
+    for (size_t i = 0; i < all.back().size(); ++i) {
+      at::Tensor& one = all.back()[i];
+      if (!one.defined()) continue;
+      if (rank == this->rank()) one.copy_(own[i]);
+      if (one.numel() > 0) sent.push_back(one);
+    }
+    broadcast(sent, rank);
+  }
+  return all;
+}
+
+void Group::meet() {
+  try {
+    state_->group->barrier()->wait();
+  } catch (const std::exception& error) {
+    explain(error);
+  }
+}
+
+void Group::fail(const std::exception_ptr& error) noexcept {
+  try {
+    const auto reason = text_of(error);
+    if (!reason) return;
+    const std::string text = nlohmann::json{rank(), *reason}.dump(
+        -1, ' ', false, nlohmann::json::error_handler_t::replace);
+    state_->store->set(State::key("failed", rank()), "1");
+    state_->store->compareSet("failure", "", text);
+    state_->disconnect();  // so that no rank waits for this one
+  } catch (...) {          // the store is gone, and the others know
+  }
+}
+
+bool Group::is_of_exchange(const std::exception& error) {
+  if (dynamic_cast<const RankError*>(&error)) return true;
+  const std::string text = error.what();
+  return text.find("gloo") != std::string::npos || text.find("Gloo") != std::string::npos;
+}
+
+void Group::start_over() {
+  State& s = *state_;
+  try {
+    s.store->set("over/" + std::to_string(s.generation), "1");
+    s.disconnect();
+    ++s.generation;
+    const std::string again = "again/" + std::to_string(s.generation);
+    s.store->set(State::key(again, rank()), "1");
+    const auto missing = s.missing_after(s.answer, again);
+    if (!missing.empty())
+      throw RankError(missing, named(missing) + " of " + std::to_string(size()) +
+                                   " did not start over after a rank ran out of memory");
+    s.connect();
+    s.is_broken = false;
+  } catch (const RankError&) {
+    throw;
+  } catch (const std::exception& error) {
+    explain(error);
+  }
+}
+
+void Group::explain(const std::exception& error) const {
+  state_->is_broken = true;
+  if (dynamic_cast<const Error*>(&error)) throw;
+  const std::string whole = std::to_string(size());
+  std::vector<int64_t> missing;
+  try {
+    if (state_->store->check({"over/" + std::to_string(state_->generation)}))
+      throw OutOfMemory(c10::kCPU, 0, 0, {}, "another rank ran out of memory");
+    missing = state_->silent();
+    if (const auto failed = state_->first_failure())
+      throw RankError({failed->first}, "rank " + std::to_string(failed->first) + " of " + whole +
+                                           " has failed: " + printable(failed->second, 1000));
+  } catch (const RankError&) {
+    throw;
+  } catch (const OutOfMemory&) {
+    throw;
+  } catch (const std::exception&) {  // the store does not answer
+    const bool served = world().store_is_served;
+    throw RankError(served ? std::vector<int64_t>() : std::vector<int64_t>{0},
+                    served ? "the store of " + world().started_by + " has ended"
+                           : "rank 0 of " + whole + " has ended without a word");
+  }
+  if (!missing.empty())
+    throw RankError(missing, named(missing) + " of " + whole +
+                                 (missing.size() == 1 ? " has" : " have") +
+                                 " ended without a word, or " +
+                                 (missing.size() == 1 ? "does" : "do") + " not answer");
+  throw RankError({}, "an exchange between " + whole + " ranks has failed: " + first_line(error));
+}
+
+}  // namespace tare::parallel

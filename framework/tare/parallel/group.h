@@ -1,0 +1,138 @@
+// Group: the ranks that train together, and what they exchange.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/util/intrusive_ptr.h>
+
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tare/base/error.h"
+#include "tare/parallel/world.h"
+
+namespace c10d {
+class ProcessGroup;
+}
+
+namespace tare::parallel {
+
+/// Reports that the ranks cannot go on together, because one of them has ended, has failed or does
+/// not answer. The message names it.
+class RankError : public Error {
+ public:
+  /// Takes the ranks that are missing, or have failed, and what happened to them.
+  RankError(std::vector<int64_t> ranks, const std::string& what);
+  /// Returns the ranks that are missing, or have failed; empty: unknown.
+  [[nodiscard]] const std::vector<int64_t>& ranks() const { return ranks_; }
+
+ private:
+  std::vector<int64_t> ranks_;
+};
+
+/// Serves the store by which ranks meet, for a program that starts them on this machine. World::
+/// store_is_served says so to them.
+class StoreServer {
+ public:
+  /// Serves on a free port. Throws IoError.
+  StoreServer();
+  ~StoreServer();
+  StoreServer(const StoreServer&) = delete;
+  StoreServer& operator=(const StoreServer&) = delete;
+  [[nodiscard]] int64_t port() const;  ///< on which it serves, of every address of this machine
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// Sets how long ranks wait for each other.
+struct GroupOptions {
+  double meeting_seconds = 60;  ///< until all ranks have met, > 0
+  double answer_seconds = 600;  ///< for a rank that takes part in an exchange late, > 0
+};
+
+/// Is a rank's membership of a job. All ranks call its functions in one order, and wait in them for
+/// each other; a rank that does not take part in time, or has ended, is a RankError in all others.
+/// After an error no function may be called but the destructor. Not thread-safe.
+///
+/// Tensors are exchanged by Gloo, on the host or on a card.
+class Group {
+ public:
+  /// Meets the other ranks. Throws ConfigError where ranks have different worlds or versions of
+  /// Tare; RankError, with those that are missing, where they have not met in time, and for a store
+  /// that cannot be reached.
+  explicit Group(const World& world, const GroupOptions& options = {});
+  /// Leaves the job; does not wait.
+  ~Group();
+  Group(const Group&) = delete;
+  Group& operator=(const Group&) = delete;
+
+  [[nodiscard]] const World& world() const;                    ///< as it was given
+  [[nodiscard]] int64_t rank() const { return world().rank; }  ///< of this process
+  [[nodiscard]] int64_t size() const { return world().size; }  ///< ranks
+  [[nodiscard]] bool is_first() const { return rank() == 0; }  ///< it writes the files of the job
+
+  /// Gives all ranks the values of rank `from`. The tensors have the same shapes and dtypes, and
+  /// one device, on all of them.
+  void broadcast(const std::vector<at::Tensor>& tensors, int64_t from = 0);
+  /// Puts the sums over all ranks in the place of the tensors' values, likewise.
+  void sum(const std::vector<at::Tensor>& tensors);
+
+  /// Holds the numbers of a rank; as many on each.
+  using Numbers = std::vector<double>;
+  /// Is an exchange of numbers under way.
+  class Exchange {
+   public:
+    Exchange();                                ///< holds none
+    Exchange(Exchange&&) noexcept;             ///< takes over the other's
+    Exchange& operator=(Exchange&&) noexcept;  ///< takes over the other's
+    /// Waits for the exchange, which it must not outlive.
+    ~Exchange();
+    explicit operator bool() const { return state_ != nullptr; }  ///< whether it holds one
+    /// Returns the numbers of each rank, by rank, and holds none any more.
+    [[nodiscard]] std::vector<Numbers> wait();
+
+   private:
+    friend class Group;
+    struct State;
+    explicit Exchange(std::unique_ptr<State> state);
+    std::unique_ptr<State> state_;
+  };
+  /// Begins to exchange numbers, beside what this thread does.
+  [[nodiscard]] Exchange start(const Numbers& own);
+  /// Returns the numbers of each rank, by rank.
+  [[nodiscard]] std::vector<Numbers> exchange(const Numbers& own) { return start(own).wait(); }
+  /// Returns the text of each rank, by rank.
+  [[nodiscard]] std::vector<std::string> texts(const std::string& own);
+  /// Returns the tensors of each rank, by rank: their number, shapes and dtypes may differ. They
+  /// are on the host.
+  [[nodiscard]] std::vector<std::vector<at::Tensor>> tensors(const std::vector<at::Tensor>& own);
+  /// Waits until all ranks have come here.
+  void meet();
+
+  /// Tells the other ranks that this one stops for an error; their RankError says for which. Does
+  /// nothing for a RankError, which tells of another rank. Does not throw.
+  void fail(const std::exception_ptr& error) noexcept;
+  /// Ends the exchanges under way on all ranks, as one calls it that ran out of memory: they throw
+  /// OutOfMemory there. Then all ranks call it, and meet again, so that what a rank has begun can
+  /// be begun again by all of them. Throws RankError. Whatever was made with process_group() before
+  /// is of no use any more.
+  void start_over();
+  /// Whether an error comes from an exchange, and not from a computation of this rank.
+  [[nodiscard]] static bool is_of_exchange(const std::exception& error);
+  /// Throws what an exchange has thrown, called in its handler: OutOfMemory where a rank starts
+  /// over, else a RankError that names the ranks which are missing.
+  [[noreturn]] void explain(const std::exception& error) const;
+
+  /// Returns LibTorch's group, for what is built on it.
+  [[nodiscard]] const c10::intrusive_ptr<c10d::ProcessGroup>& process_group() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace tare::parallel

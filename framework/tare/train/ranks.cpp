@@ -1,0 +1,111 @@
+// Exchanges between the ranks of a fit.
+#include "tare/train/ranks.h"
+
+#include <algorithm>
+
+#include "tare/train/learner_state.h"
+
+namespace tare {
+namespace {
+
+using Numbers = parallel::Group::Numbers;
+
+Numbers numbers_of(const Wish& wish) {
+  return {static_cast<double>(wish.action), wish.interrupted ? 1.0 : 0.0,
+          wish.out_of_time ? 1.0 : 0.0};
+}
+
+/// Returns the strongest wish; those of a rank begin at its number `first`.
+Wish strongest(const std::vector<Numbers>& all, size_t first) {
+  Wish wish;
+  for (const Numbers& of_rank : all) {
+    wish.action = std::max(wish.action, static_cast<Action>(of_rank[first]));
+    wish.interrupted = wish.interrupted || of_rank[first + 1] != 0;
+    wish.out_of_time = wish.out_of_time || of_rank[first + 2] != 0;
+  }
+  return wish;
+}
+
+}  // namespace
+
+LossTotals sum_over(parallel::Group& group, const LossTotals& own) {
+  LossTotals all;
+  const auto samples = static_cast<double>(own.samples);
+  for (const Numbers& of_rank : group.exchange({own.sum, samples, own.counted})) {
+    all.sum += of_rank[0];
+    all.samples += static_cast<int64_t>(of_rank[1]);
+    all.counted += of_rank[2];
+  }
+  return all;
+}
+
+Ranks::Ranks(LearnerState& state) : state_(state), group_(*state.options.group) {
+  for (const auto& buffer : state.model.buffers()) buffers_.push_back(buffer.tensor);
+}
+
+parallel::DataParallel& Ranks::averaging(Optimizer& optimizer) {
+  auto& found = averaging_[&optimizer];
+  if (!found) {
+    std::vector<NamedTensor> parameters;
+    for (const ParameterGroup& group : optimizer.groups())
+      for (const Parameter& one : group.parameters) parameters.push_back({one.name, one.tensor});
+    found =
+        std::make_unique<parallel::DataParallel>(group_, parameters, state_.options.data_parallel);
+  }
+  return *found;
+}
+
+void Ranks::begin_step(Optimizer& optimizer, double counted, const Wish& own) {
+  (void)factor();  // of a step whose backward was left out
+  Numbers numbers = numbers_of(own);
+  numbers.insert(numbers.begin(), counted);
+  counted_ = counted;
+  optimizer_ = &optimizer;
+  own_ = own;
+  agreed_ = false;
+  exchange_ = group_.start(numbers);
+  group_.broadcast(buffers_);
+  now_ = &averaging(optimizer);
+  now_->begin_step();
+}
+
+double Ranks::factor() {
+  if (!exchange_) return factor_;
+  const auto all = exchange_.wait();
+  known_ = strongest(all, 1);
+  double whole = 0;
+  for (const Numbers& of_rank : all) whole += of_rank.front();
+  factor_ = whole > 0 ? counted_ * static_cast<double>(group_.size()) / whole : 1;
+  return factor_;
+}
+
+void Ranks::average_next(const at::Tensor& loss) { now_->average_next(loss); }
+
+std::unique_ptr<parallel::SyncBatchNormScope> Ranks::norms(bool counts) const {
+  if (!state_.options.data_parallel.sync_batch_norm) return nullptr;
+  return std::make_unique<parallel::SyncBatchNormScope>(group_, counts);
+}
+
+void Ranks::agree_to_step() {
+  (void)group_.exchange({1});
+  agreed_ = true;
+}
+
+void Ranks::start_over() {
+  if (agreed_)
+    throw parallel::RankError({group_.rank()},
+                              "rank " + std::to_string(group_.rank()) +
+                                  " ran out of memory in a step that the other ranks have taken: "
+                                  "set a smaller micro_batch");
+  exchange_ = {};
+  averaging_.clear();
+  group_.start_over();
+  begin_step(*optimizer_, counted_, own_);
+}
+
+Wish Ranks::settle(const Wish& own) {
+  known_ = strongest(group_.exchange(numbers_of(own)), 0);
+  return known_;
+}
+
+}  // namespace tare

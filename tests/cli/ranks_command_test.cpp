@@ -1,0 +1,258 @@
+// `tare run` on several ranks: its figures, its starters, and what happens when a rank is killed.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <chrono>
+#include <cmath>
+#include <fstream>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <sstream>
+#include <thread>
+
+#include "support/deep.h"
+#include "support/files.h"
+#include "support/program.h"
+#include "support/seed.h"
+
+namespace tare::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+/// A recipe whose figures do not depend on how a batch is divided, with an uneven last batch.
+constexpr const char* kRecipe = R"(name: shared
+batch: 48
+save_every: 5
+data: {name: generated_digits, count: 500, size: 12}
+model: {name: mlp, hidden: [16]}
+metrics: [accuracy, f1]
+optimizer: {kind: adamw}
+phases: [{name: first, epochs: 3, lr: 3.0e-3}, {name: second, epochs: 2, lr: 1.0e-3}]
+export: shared.tare
+)";
+
+void write_recipe(const fs::path& folder, const std::string& text = kRecipe) {
+  std::ofstream(folder / "recipe.yaml") << text;
+}
+
+json report_in(const fs::path& folder) {
+  return json::parse(content_of(folder / "runs/shared/report.json"));
+}
+
+void expect_near(const json& got, const json& expected, const std::string& what) {
+  ASSERT_TRUE(got.is_number() && expected.is_number()) << what;
+  const double value = expected.get<double>();
+  EXPECT_NEAR(got.get<double>(), value, 1e-6 * std::max(1.0, std::abs(value))) << what;
+}
+
+void expect_same_figures(const json& got, const json& expected, const std::string& what) {
+  ASSERT_EQ(got["phases"].size(), expected["phases"].size()) << what;
+  for (size_t phase = 0; phase < expected["phases"].size(); ++phase) {
+    const json &epochs = got["phases"][phase]["epochs"],
+               &others = expected["phases"][phase]["epochs"];
+    ASSERT_EQ(epochs.size(), others.size()) << what;
+    for (size_t i = 0; i < others.size(); ++i)
+      for (const char* figure : {"train_loss", "valid_loss"})
+        expect_near(epochs[i][figure], others[i][figure], what + ' ' + figure);
+  }
+  expect_near(got["valid"]["loss"], expected["valid"]["loss"], what + " valid");
+}
+
+ProgramResult run(const fs::path& folder, std::vector<std::string> more = {}) {
+  more.insert(more.begin(), {"run", "recipe.yaml"});
+  return run_program("tare", more, folder);
+}
+
+TEST(RanksCommand, TrainsAsOneProcessDoes) {
+  const TempDir alone;
+  write_recipe(alone.path());
+  ASSERT_EQ(run(alone.path()).status, 0);
+  const json expected = report_in(alone.path());
+  for (const char* ranks : {"2", "3"}) {
+    const TempDir folder;
+    write_recipe(folder.path());
+    const ProgramResult result = run(folder.path(), {"--ranks", ranks});
+    ASSERT_EQ(result.status, 0) << result.err;
+    const json got = report_in(folder.path());
+    expect_same_figures(got, expected, ranks);
+    EXPECT_EQ(std::to_string(got["phases"][0]["ranks"].size()), ranks);
+    for (const json& phase : got["phases"])
+      for (const json& rank : phase["ranks"]) EXPECT_EQ(rank["residual_bytes"], 0);
+    EXPECT_EQ(got["residual_bytes"], 0);
+    const ProgramResult predicted =
+        run_program("tare", {"inspect", "runs/shared/shared.tare", "--verify"}, folder.path());
+    EXPECT_EQ(predicted.status, 0) << predicted.err;
+  }
+}
+
+TEST(RanksCommand, IsOfOneProcessWithOneRank) {
+  const TempDir folder;
+  write_recipe(folder.path());
+  EXPECT_EQ(run(folder.path(), {"--ranks", "1"}).status, 0);
+}
+
+/// Returns the processes of the ranks that a program has started.
+std::vector<int> ranks_of(int pid) {
+  std::istringstream text(
+      content_of("/proc/" + std::to_string(pid) + "/task/" + std::to_string(pid) + "/children"));
+  std::vector<int> all;
+  for (int child = 0; text >> child;) all.push_back(child);
+  return all;
+}
+
+bool wait_until(const std::function<bool()>& is_so) {
+  for (int tries = 0; tries < 600; ++tries) {
+    if (is_so()) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  return false;
+}
+
+TEST(RanksCommand, StopsWhenARankIsKilledAndContinuesFromItsCheckpoint) {
+  const std::string longer =
+      std::string(kRecipe).replace(std::string(kRecipe).find("epochs: 3"), 9, "epochs: 40");
+  const TempDir whole;
+  write_recipe(whole.path(), longer);
+  ASSERT_EQ(run(whole.path(), {"--ranks", "2"}).status, 0);
+  for (const size_t victim : {0, 1}) {
+    const TempDir folder;
+    write_recipe(folder.path(), longer);
+    Program job("tare", {"run", "recipe.yaml", "--ranks", "2"}, folder.path());
+    ASSERT_TRUE(wait_until([&] { return fs::exists(folder / "runs/shared/autosave-1"); }));
+    const auto ranks = ranks_of(job.pid());
+    ASSERT_EQ(ranks.size(), 2);
+    ::kill(ranks[victim], SIGKILL);
+    const auto start = std::chrono::steady_clock::now();
+    const ProgramResult result = job.wait();
+    const double seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    EXPECT_LT(seconds, 10) << "no rank waits for its timeout";
+    EXPECT_EQ(result.status, 1);
+    EXPECT_THAT(result.err, AllOf(HasSubstr("rank " + std::to_string(victim) +
+                                            " of 2 was ended by signal 9 (Killed)"),
+                                  HasSubstr("--resume continues"), Not(HasSubstr("[ranks]"))));
+    const ProgramResult resumed = run(folder.path(), {"--ranks", "2", "--resume"});
+    ASSERT_EQ(resumed.status, 0) << resumed.err;
+    expect_same_figures(report_in(folder.path()), report_in(whole.path()), "resumed");
+  }
+}
+
+TEST(RanksCommand, ComesToTheSameEndAfterKillsAtAnyMoment) {
+  const TempDir whole;
+  write_recipe(whole.path());
+  ASSERT_EQ(run(whole.path(), {"--ranks", "3"}).status, 0);
+  const json expected = report_in(whole.path());
+  std::mt19937 random(test_seed());
+  for (int64_t kill = 0; kill < reduced<int64_t>(3, 50); ++kill) {
+    const TempDir folder;
+    write_recipe(folder.path());
+    Program job("tare", {"run", "recipe.yaml", "--ranks", "3"}, folder.path());
+    const size_t victim = random() % 3;
+    std::this_thread::sleep_for(std::chrono::milliseconds(random() % 1500));
+    const auto ranks = ranks_of(job.pid());
+    if (victim < ranks.size()) ::kill(ranks[victim], SIGKILL);
+    const int status = job.wait().status;
+    EXPECT_TRUE(status == 0 || status == 1) << status;
+    if (status != 0) {
+      const ProgramResult resumed = run(folder.path(), {"--ranks", "3", "--resume=auto"});
+      ASSERT_EQ(resumed.status, 0) << resumed.err;
+    }
+    expect_same_figures(report_in(folder.path()), expected, "kill " + std::to_string(kill));
+  }
+}
+
+TEST(RanksCommand, StopsTogetherForASignal) {
+  const TempDir folder;
+  write_recipe(folder.path(), std::string(kRecipe).replace(std::string(kRecipe).find("epochs: 3"),
+                                                           9, "epochs: 400"));
+  Program job("tare", {"run", "recipe.yaml", "--ranks", "2"}, folder.path());
+  ASSERT_TRUE(wait_until([&] { return fs::exists(folder / "runs/shared/autosave-1"); }));
+  ::kill(job.pid(), SIGTERM);
+  const ProgramResult result = job.wait();
+  EXPECT_EQ(result.status, 143) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("stopped by a signal after the step in flight"));
+  // One process continues what two have begun.
+  const ProgramResult resumed = run(folder.path(), {"--resume", "phases.0.epochs=400"});
+  EXPECT_EQ(resumed.status, 0) << resumed.err;
+}
+
+TEST(RanksCommand, RefusesBadInputOnce) {
+  const TempDir folder;
+  write_recipe(folder.path());
+  const ProgramResult zero = run(folder.path(), {"--ranks", "0"});
+  EXPECT_EQ(zero.status, 2);
+  const ProgramResult key = run(folder.path(), {"--ranks", "2", "batchh=3"});
+  EXPECT_EQ(key.status, 2);
+  EXPECT_THAT(key.err, HasSubstr("batchh"));
+  // What only the ranks find is said once too.
+  const ProgramResult classes = run(folder.path(), {"--ranks", "3", "model.classes=3"});
+  EXPECT_EQ(classes.status, 2) << classes.err;
+  size_t count = 0;
+  for (size_t at = classes.err.find("error:"); at != std::string::npos;
+       at = classes.err.find("error:", at + 1))
+    ++count;
+  EXPECT_EQ(count, 1) << classes.err;
+  EXPECT_FALSE(fs::exists(folder / "runs"));
+  const ProgramResult inside = run_program(
+      "/usr/bin/env",
+      {"RANK=0", "WORLD_SIZE=2", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=1",
+       fs::absolute(program_path("tare")).string(), "run", "recipe.yaml", "--ranks", "2"},
+      folder.path());
+  EXPECT_EQ(inside.status, 2);
+  EXPECT_THAT(inside.err, HasSubstr("this process is a rank already, which torchrun has started"));
+  const ProgramResult outside =
+      run_program("/usr/bin/env",
+                  {"RANK=2", "WORLD_SIZE=2", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=1",
+                   fs::absolute(program_path("tare")).string(), "run", "recipe.yaml"},
+                  folder.path());
+  EXPECT_EQ(outside.status, 2);
+  EXPECT_THAT(outside.err, HasSubstr("RANK must be a whole number, got 2; allowed: 0 to 1"));
+}
+
+TEST(RanksCommand, RefusesRanksWithDifferentSettings) {
+  const TempDir folder;
+  write_recipe(folder.path());
+  const auto rank = [&](const std::string& number, const std::string& batch) {
+    return std::vector<std::string>{"RANK=" + number,
+                                    "WORLD_SIZE=2",
+                                    "MASTER_ADDR=127.0.0.1",
+                                    "MASTER_PORT=29731",
+                                    fs::absolute(program_path("tare")).string(),
+                                    "run",
+                                    "recipe.yaml",
+                                    "batch=" + batch};
+  };
+  Program first("/usr/bin/env", rank("0", "16"), folder.path());
+  Program second("/usr/bin/env", rank("1", "32"), folder.path());
+  for (Program* one : {&first, &second}) {
+    const ProgramResult result = one->wait();
+    EXPECT_EQ(result.status, 2);
+    EXPECT_THAT(result.err, HasSubstr("rank 1 has another recipe than rank 0"));
+  }
+}
+
+TEST(RanksCommand, IsStartedByOpenMpi) {
+  if (!fs::exists("/usr/bin/mpirun")) GTEST_SKIP() << "mpirun is not installed (openmpi-bin)";
+  const TempDir folder, alone;
+  write_recipe(folder.path());
+  write_recipe(alone.path());
+  ASSERT_EQ(run(alone.path()).status, 0);
+  const ProgramResult result =
+      run_program("/usr/bin/mpirun",
+                  {"--allow-run-as-root", "--oversubscribe", "-n", "2",
+                   fs::absolute(program_path("tare")).string(), "run", "recipe.yaml"},
+                  folder.path());
+  ASSERT_EQ(result.status, 0) << result.err;
+  expect_same_figures(report_in(folder.path()), report_in(alone.path()), "mpirun");
+}
+
+}  // namespace
+}  // namespace tare::testing

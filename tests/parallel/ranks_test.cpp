@@ -1,0 +1,119 @@
+// A fit on several ranks gives the figures and weights of a fit on one.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "parallel/job.h"
+
+namespace tare::testing {
+namespace {
+
+using nlohmann::json;
+
+constexpr double kNear = 1e-6;
+
+void expect_near(const json& got, const json& expected, const std::string& what) {
+  if (!expected.is_number()) {
+    ASSERT_EQ(got.size(), expected.size()) << what;
+    for (size_t i = 0; i < expected.size(); ++i)
+      expect_near(got[i], expected[i], what + ' ' + std::to_string(i));
+    return;
+  }
+  ASSERT_TRUE(got.is_number()) << what;
+  const double value = expected.get<double>();
+  EXPECT_NEAR(got.get<double>(), value, kNear * std::max(1.0, std::abs(value))) << what;
+}
+
+void expect_equal_to_one(const json& options) {
+  json alone = options;
+  alone["alone"] = true;
+  const json expected = results_of(1, "fit", alone).front();
+  for (const int64_t size : {1, 2, 3, 4}) {
+    const auto all = results_of(size, "fit", options);
+    for (const json& one : all) {
+      expect_near(one["rows"], expected["rows"],
+                  options.dump() + " rows of " + std::to_string(size));
+      expect_near(one["norm"], expected["norm"], options.dump() + " norm");
+      expect_near(one["validated"], expected["validated"], options.dump() + " validated");
+      EXPECT_EQ(one["norm"], all.front()["norm"]) << "the ranks have the same weights";
+      EXPECT_EQ(one["held"], all.front()["held"]);
+    }
+  }
+}
+
+TEST(Ranks, TrainAsOneProcessDoes) { expect_equal_to_one({{"epochs", 3}}); }
+
+TEST(Ranks, DivideLastBatchesThatAreSmallerThanTheirNumber) {
+  expect_equal_to_one({{"samples", 98}, {"batch", 24}});  // the last one has 2 samples
+}
+
+TEST(Ranks, WeighTheirPartsByTheLabelsThatCount) { expect_equal_to_one({{"ignored", true}}); }
+
+TEST(Ranks, AddUpMicroBatches) { expect_equal_to_one({{"micro_batch", 3}}); }
+
+TEST(Ranks, TrainWithThreadsOfTheLoader) { expect_equal_to_one({{"workers", 2}}); }
+
+TEST(Ranks, MakeTheirBucketsAnewWhereLayersAreFrozen) { expect_equal_to_one({{"freeze", true}}); }
+
+TEST(Ranks, NormaliseOverTheWholeBatch) {
+  expect_equal_to_one({{"pictures", true}, {"sync_batch_norm", true}, {"samples", 108}});
+}
+
+TEST(Ranks, SendGradientsInBucketsOfAnySize) {
+  expect_equal_to_one({{"bucket_mib", 1e-4}});
+  expect_equal_to_one({{"bucket_mib", 1e-4}, {"static_graph", true}});
+}
+
+TEST(Ranks, LeaveOutWhatABackwardDoesNotUse) { expect_equal_to_one({{"find_unused", true}}); }
+
+TEST(Ranks, SendGradientsInHalfPrecision) {
+  const double exact = results_of(2, "fit").front()["norm"];
+  const auto half = results_of(2, "fit", {{"compression", "fp16"}});
+  EXPECT_EQ(half[0]["norm"], half[1]["norm"]);
+  EXPECT_NE(half[0]["norm"], exact);
+  EXPECT_NEAR(half[0]["norm"], exact, 1e-2 * exact);
+}
+
+TEST(Ranks, TakeSmallerPartsTogetherWhereOneRunsOutOfMemory) {
+  json options{{"samples", 192}, {"batch", 96}, {"hidden", 2000}};
+  json alone = options;
+  alone["alone"] = true;
+  const json expected = results_of(1, "fit", alone).front();
+  const auto free = results_of(3, "fit", options);
+  for (const double share : {0.8, 0.65, 0.5}) {
+    options["budget"] = static_cast<int64_t>(share * free[1]["peak"].get<double>());
+    const auto all = results_of(3, "fit", options);
+    for (const json& one : all) {
+      EXPECT_GT(one["changes"], 0) << share;
+      expect_near(one["rows"], expected["rows"], "rows");
+      expect_near(one["norm"], expected["norm"], "norm");
+    }
+    EXPECT_LE(all[1]["peak"], options["budget"]) << share;
+  }
+}
+
+TEST(Ranks, KeepTheirPartsOfTheOptimizersState) {
+  for (const char* kind : {"sgd", "adamw"})
+    expect_equal_to_one({{"shard", "optimizer"}, {"optimizer", kind}, {"hidden", 40}});
+  const json options{{"optimizer", "adamw"}, {"hidden", 40}};
+  const auto whole = results_of(1, "fit", options).front()["state_bytes"].get<int64_t>();
+  json sharded = options;
+  sharded["shard"] = "optimizer";
+  int64_t all = 0;
+  for (const json& one : results_of(3, "fit", sharded)) {
+    EXPECT_LT(one["state_bytes"], whole);
+    all += one["state_bytes"].get<int64_t>();
+  }
+  EXPECT_EQ(all, whole);
+}
+
+TEST(Ranks, StopTogether) {
+  for (const ProgramResult& one : Job(3, "end", {{"how", "stop"}}).wait()) {
+    ASSERT_EQ(one.status, 0) << one.err;
+    EXPECT_EQ(json::parse(one.out)["steps"], 6) << "what rank 1 wants is known a step later";
+  }
+}
+
+}  // namespace
+}  // namespace tare::testing
