@@ -6,12 +6,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cerrno>
-#include <chrono>
 #include <cstring>
 #include <string>
-#include <thread>
 
 #include "support/temp_dir.h"
 #include "tare/base/error.h"
@@ -137,25 +134,23 @@ TEST(WriteAtomically, ReplacesAndLeavesNothingBeside) {
   EXPECT_FALSE(fs::exists(dir / "a.partial"));
 }
 
-TEST(WriteAtomically, WaitsForAnotherWriterOfTheFile) {
+TEST(WriteAtomically, ThrowsWhereAnotherOneWritesTheFileMeanwhile) {
   const TempDir dir;
-  std::atomic<bool> begun = false, second_filled = false;
-  std::thread first([&] {
-    write_atomically(dir / "a", [&](File& file) {
-      file.write("first");
-      begun = true;
-      std::this_thread::sleep_for(std::chrono::milliseconds(200));
-      EXPECT_FALSE(second_filled);
+  write_atomically(dir / "a", "old");
+  const auto first = [&](File& file) {
+    file.write("first");
+    write_atomically(dir / "a", [&](File& second) {
+      second.write("sec");
       file.write(" whole");
+      second.write("ond");
     });
-  });
-  while (!begun) std::this_thread::yield();
-  write_atomically(dir / "a", [&](File& file) {
-    second_filled = true;
-    EXPECT_EQ(read_text(dir / "a"), "first whole");
-    file.write("second");
-  });
-  first.join();
+  };
+  try {
+    write_atomically(dir / "a", first);
+    ADD_FAILURE() << "the file would have parts of both";
+  } catch (const IoError& error) {
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("another process writes it at this moment"));
+  }
   EXPECT_EQ(read_text(dir / "a"), "second");
   EXPECT_FALSE(fs::exists(dir / "a.partial"));
 }

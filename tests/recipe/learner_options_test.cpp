@@ -56,7 +56,7 @@ TEST(LearnerOptionsOfARecipe, EveryOptionIsAKeyOrHasAReason) {
          step_in_backward, frozen_weights, optimizer, clip, optimizer_factory, optimizers, seed,
          workers, shuffle, sampling, class_sampling, group_by_length, valid_every,
          save_in_background, sample_weights, drop_last, stop_on_nan, folder, callbacks, task,
-         progress] = recipe.learner;
+         progress, group, data_parallel] = recipe.learner;
   const std::string function = "holds functions", hidden = "a recipe has a key of its own for it";
   const std::vector<Option> options{
       {&loss},
@@ -88,7 +88,9 @@ TEST(LearnerOptionsOfARecipe, EveryOptionIsAKeyOrHasAReason) {
       {&folder, "", hidden + ": the folder of all runs"},
       {&callbacks, function, hidden + ", with names"},
       {&task, function, function},
-      {&progress, "", "the run prints the table to its own stream"}};
+      {&progress, "", "the run prints the table to its own stream"},
+      {&group, "is a process's own", "is a process's own"},
+      {&data_parallel}};
   const auto in_file = values_of(recipe.learner), in_recipe = values_of(recipe);
   for (size_t i = 0; i < options.size(); ++i) {
     const Option& option = options[i];
@@ -112,6 +114,7 @@ TEST(LearnerOptionsOfARecipe, HaveTheValueOfEveryKey) {
       {"frozen_weights", "fp8"},
       {"optimizer", "{kind: sgd, lr: 0.5}"},
       {"clip", "{norm: 2}"},
+      {"data_parallel", "{find_unused: true}"},
       {"seed", "7"},
       {"workers", "3"},
       {"drop_last", "true"},

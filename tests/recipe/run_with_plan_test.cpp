@@ -62,10 +62,13 @@ TEST(RunWithPlan, BoundsTheMemoryOfTheExport) {
         const auto exported = run_recipe(recipe).exported;
         ASSERT_TRUE(exported) << recipe.name;
         EXPECT_LE(exported->peak_bytes, plan->at_most_bytes) << recipe.name;
-        if (graphs) EXPECT_GT(exported->peak_bytes * 3, plan->at_most_bytes) << recipe.name;
+        if (graphs) {
+          EXPECT_GT(exported->peak_bytes * 6, plan->at_most_bytes) << recipe.name;
+        }
       }
   recipe.export_to.reset();
   recipe.export_formats.clear();
+  recipe.export_weights = "as_is";
   EXPECT_FALSE(plan_recipe(recipe, {.advice = false}).exported);
 }
 

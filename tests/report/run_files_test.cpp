@@ -107,8 +107,12 @@ TEST(RunFiles, ListEveryMember) {
   }
   {
     [[maybe_unused]] const auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u,
-                                  v] = PhaseReport{};
-    EXPECT_EQ(listed<PhaseReport>(), 22U);
+                                  v, w] = PhaseReport{};
+    EXPECT_EQ(listed<PhaseReport>(), 23U);
+  }
+  {
+    [[maybe_unused]] const auto& [a, b, c, d] = RankFigures{};
+    EXPECT_EQ(listed<RankFigures>(), 4U);
   }
   {
     [[maybe_unused]] const auto& [a, b, c, d, e, f] = ScheduledStep{};
@@ -143,8 +147,8 @@ TEST(RunFiles, ListEveryMember) {
     EXPECT_EQ(listed<Machine>(), 6U);
   }
   {
-    [[maybe_unused]] const auto& [a, b] = ExportedBundle{};
-    EXPECT_EQ(listed<ExportedBundle>(), 2U);
+    [[maybe_unused]] const auto& [a, b, c] = ExportedBundle{};
+    EXPECT_EQ(listed<ExportedBundle>(), 3U);
   }
   {
     [[maybe_unused]] const auto& [a, b, c] = TrackerFigures{};
@@ -229,7 +233,7 @@ TEST(RunFiles, KeepNamesAndOrderOfTheirKeys) {
             "name epochs validations seconds samples_per_s consumed_bytes data_bytes peak_bytes "
             "micro_batch overflows restored_epoch restored_step stopped_by reclaimed_bytes "
             "residual_bytes fragmented_bytes "
-            "allocator_retries leaks planned_peak_bytes not_planned lr_find schedule ");
+            "allocator_retries leaks planned_peak_bytes not_planned ranks lr_find schedule ");
   EXPECT_EQ(keys(json["phases"][0]["lr_find"]),
             "lr suggestion valley steepest minimum steps stopped_early seconds ");
   EXPECT_EQ(keys(json["phases"][0]["schedule"]), "steps relative points ");
@@ -246,7 +250,7 @@ TEST(RunFiles, KeepNamesAndOrderOfTheirKeys) {
   EXPECT_EQ(keys(json["worst_rows"][0]), "name target predicted loss picture text ");
   EXPECT_EQ(keys(json["classification"]["worst"][0]),
             "index label predicted probability loss name picture text probabilities ");
-  EXPECT_EQ(keys(json["export"]), "path bytes ");
+  EXPECT_EQ(keys(json["export"]), "path bytes peak_bytes ");
   EXPECT_EQ(keys(json["tracker"]), "allocations ns_each share ");
 }
 

@@ -1,17 +1,13 @@
 // Reads, maps and writes files and folders through the FileSystem.
 #include "tare/base/io.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <cstdlib>
-#include <thread>
 #include <utility>
 
 #include "tare/base/error.h"
@@ -247,39 +243,17 @@ void refuse_names_of_leftovers(const fs::path& path) {
                                       "behind; give another name");
 }
 
-/// Keeps other processes and threads from writing a file as long as it lives, so that none of them
-/// takes what another has half written.
-class WriteLock {
- public:
-  /// Waits for the file that is not in place yet. Throws IoError where that takes too long.
-  WriteLock(const fs::path& partial, const fs::path& target) {
-    constexpr int kTries = 3000;
-    constexpr std::chrono::milliseconds kPause{10};
-    for (int tries = 0; tries < kTries; ++tries) {
-      descriptor_ = ::open(partial.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-      if (descriptor_ < 0) return;  // the write itself says why
-      const bool locked = ::flock(descriptor_, LOCK_EX | LOCK_NB) == 0;
-      if (!locked && errno != EWOULDBLOCK) return;  // the file system has no locks
-      struct stat own {
-      }, there{};
-      if (locked && ::fstat(descriptor_, &own) == 0 && ::stat(partial.c_str(), &there) == 0 &&
-          own.st_ino == there.st_ino && own.st_dev == there.st_dev)
-        return;
-      ::close(std::exchange(descriptor_, -1));  // another one writes it, or has put it in place
-      if (!locked) std::this_thread::sleep_for(kPause);
-    }
-    throw IoError("io.write", target.string(),
-                  "another process has been writing it for 30 s; wait until that one has ended");
-  }
-  ~WriteLock() {
-    if (descriptor_ >= 0) ::close(descriptor_);
-  }
-  WriteLock(const WriteLock&) = delete;
-  WriteLock& operator=(const WriteLock&) = delete;
-
- private:
-  int descriptor_ = -1;
-};
+/// Throws IoError where a file that is open has another one's name by now: another process, or a
+/// thread, writes the file too, and has replaced what was not in place yet.
+void check_own(const File& file, const fs::path& partial, const fs::path& target) {
+  struct stat own {
+  }, there{};
+  if (::fstat(file.descriptor(), &own) != 0) return;  // a file system of a test
+  if (::stat(partial.c_str(), &there) == 0 && own.st_ino == there.st_ino &&
+      own.st_dev == there.st_dev)
+    return;
+  throw IoError("io.write", target.string(), "another process writes it at this moment");
+}
 
 }  // namespace
 
@@ -292,11 +266,17 @@ void write_atomically(const fs::path& path, const std::function<void(File&)>& fi
   const fs::path target = behind_links(path);
   refuse_names_of_leftovers(target);
   const fs::path partial = with_suffix(target, ".partial");
-  const WriteLock lock(partial, target);
+  if (fs::is_regular_file(partial)) io::remove_all(partial);  // and not what a writer has open
   Leftover leftover(partial);
   File file(partial, Mode::create);
   fill(file);
   if (flush == Flush::yes) file.flush();
+  try {
+    check_own(file, partial, target);
+  } catch (const IoError&) {
+    leftover.forget();
+    throw;
+  }
   file.close();
   rename_checked(partial, target);
   leftover.forget();

@@ -38,6 +38,12 @@ void check_generates(const BundleManifest& manifest) {
   if (!by_token)
     throw ConfigError(kWhere, "the bundle holds no language model: its input is " + manifest.input +
                                   ", and tokens are needed; tare predict takes it");
+  // Without names tokens are bytes, of which there are 256.
+  const auto classes = class_count(manifest);
+  if (manifest.labels.empty() && classes && *classes < 256)
+    throw ConfigError(kWhere, "the bundle has no vocabulary, because its model was trained on an "
+                              "array of tokens, so that a text cannot be read or written; tare "
+                              "predict takes arrays of tokens");
 }
 
 }  // namespace

@@ -39,6 +39,7 @@ struct FoundFile {
   std::vector<FoundTensor> tensors{};
   /// Everything but the tensors that have hashes and the hashes themselves.
   std::string rest{};
+  bool framed = true;  ///< what holds the parts together is as Tare writes it
   std::optional<checkpoint::Digest> seal{};  ///< unset: another program has written the file
   std::string manifest{};                    ///< JSON; empty: the file has none
 };

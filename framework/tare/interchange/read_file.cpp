@@ -83,6 +83,7 @@ std::string difference(const FoundFile& file) {
   if (!missing.empty()) add("these tensors are missing: " + listed(missing, kMostNames));
   if (checkpoint::hash(file.rest) != file.seal->layout)
     add("what is beside the tensors is not as it was written");
+  if (text.empty() && !file.framed) add("the directory of the archive is not as it was written");
   return text;
 }
 

@@ -51,9 +51,8 @@ std::string_view text_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-/// Throws FormatError for an archive whose headers and directory are not as Tare writes them.
-void check_headers(std::span<const std::byte> file, const checkpoint::ZipEntries& entries,
-                   const fs::path& path) {
+/// Whether the headers and the directory of an archive are as Tare writes them.
+bool has_own_headers(std::span<const std::byte> file, const checkpoint::ZipEntries& entries) {
   const std::string_view all = text_of(file);
   std::vector<std::pair<std::string_view, std::span<const std::byte>>> in_order(entries.begin(),
                                                                                 entries.end());
@@ -66,9 +65,7 @@ void check_headers(std::span<const std::byte> file, const checkpoint::ZipEntries
   });
   for (const auto& [name, bytes] : in_order) writer.add(std::string(name), bytes);
   writer.finish();
-  if (!same || at != all.size())
-    throw FormatError(kReadFile, path.string(), "the directory of the archive",
-                      "is not as it was written");
+  return same && at == all.size();
 }
 
 }  // namespace
@@ -92,7 +89,7 @@ FoundFile find_pt2(const fs::path& path) {
   };
   if (const std::string seal = take(extra + kSealFile); !seal.empty())
     found.seal = read_seal(seal, path);
-  if (found.seal) check_headers(found.mappings.front().bytes(), entries, path);
+  if (found.seal) found.framed = has_own_headers(found.mappings.front().bytes(), entries);
   found.manifest = take(extra + kManifestFile);
   std::map<std::string, std::span<const std::byte>> weights;
   try {

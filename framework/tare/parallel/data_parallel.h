@@ -46,7 +46,7 @@ void visit_fields(auto& visit, DataParallelOptions& o) {
 /// it lives. All ranks make it, use it and destroy it in one order.
 class DataParallel {
  public:
-  /// `parameters`: those that are trained, equal in number, shape and order on all ranks; `group`
+  /// Takes the parameters that are trained, equal in number, shape and order on all ranks; `group`
   /// outlives it. Throws ConfigError where the ranks have others, RankError.
   DataParallel(Group& group, const std::vector<NamedTensor>& parameters,
                const DataParallelOptions& options = {});

@@ -9,6 +9,7 @@
 #include <torch/version.h>
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -64,6 +65,24 @@ std::optional<std::string> text_of(const std::exception_ptr& error) {
     return "an error that is no std::exception";
   }
 }
+
+/// Keeps the signal of a broken pipe from the threads that are made as long as it lives: Gloo
+/// writes to ranks that may have ended, and would end the process.
+class WithoutBrokenPipes {
+ public:
+  WithoutBrokenPipes() {
+    sigset_t pipe;
+    sigemptyset(&pipe);
+    sigaddset(&pipe, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &pipe, &before_);
+  }
+  ~WithoutBrokenPipes() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  WithoutBrokenPipes(const WithoutBrokenPipes&) = delete;
+  WithoutBrokenPipes& operator=(const WithoutBrokenPipes&) = delete;
+
+ private:
+  sigset_t before_{};
+};
 
 /// Returns the descriptors of this process that are sockets of a connection.
 std::set<int> open_sockets() {
@@ -187,6 +206,7 @@ struct Group::State {
 
   void connect() {
     const std::set<int> before = open_sockets();
+    const WithoutBrokenPipes quiet;
     auto gloo = c10::make_intrusive<c10d::ProcessGroupGloo>(
         c10::make_intrusive<c10d::PrefixStore>("gloo/" + std::to_string(generation), store),
         static_cast<int>(world.rank), static_cast<int>(world.size), gloo_options(world, answer));

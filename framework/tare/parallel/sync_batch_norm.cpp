@@ -17,7 +17,7 @@ namespace tare::parallel {
 namespace {
 
 // A key that LibTorch gives to no tensor here. Behind it come autograd and the kernels.
-constexpr auto kKey = c10::DispatchKey::AutocastHPU;
+constexpr auto kKey = c10::DispatchKey::DeferredInit;
 
 struct Scope {
   Group* group = nullptr;

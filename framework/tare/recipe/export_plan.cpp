@@ -64,6 +64,10 @@ std::optional<ExportPlan> plan_export(const RecipeOptions& recipe, const ModelSp
     plan.files.push_back(export_name(recipe, format));
     compares = compares || interchange::file_format(format).graph;
   }
+  if (!last.runs()) {
+    plan.reason = "the last phase does not fit";
+    return plan;
+  }
   const bool measures = rounds_weights(recipe.export_weights) && data.has_valid;
   if (measures && !last.known()) {
     plan.reason = "the validation of the rounded weights cannot be predicted: " + last.reason;
