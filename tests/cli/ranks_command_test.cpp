@@ -200,6 +200,9 @@ TEST(RanksCommand, RefusesBadInputOnce) {
        at = classes.err.find("error:", at + 1))
     ++count;
   EXPECT_EQ(count, 1) << classes.err;
+  const ProgramResult early = run(folder.path(), {"--ranks", "2", "step_in_backward=true"});
+  EXPECT_EQ(early.status, 2);
+  EXPECT_THAT(early.err, HasSubstr("step_in_backward steps before the ranks have averaged"));
   EXPECT_FALSE(fs::exists(folder / "runs"));
   const ProgramResult inside = run_program(
       "/usr/bin/env",

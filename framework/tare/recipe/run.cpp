@@ -38,6 +38,7 @@
 #include "tare/recipe/phase_data.h"
 #include "tare/recipe/position.h"
 #include "tare/recipe/recipe_data.h"
+#include "tare/recipe/refused_value.h"
 #include "tare/recipe/resolve.h"
 #include "tare/recipe/resume.h"
 #include "tare/recipe/run_callbacks.h"
@@ -119,6 +120,7 @@ class Runner {
   }
 
   RunReport run(Clock::time_point start, const memory::TrackerWatch& tracker) {
+    check_ranks();
     if (options_.plan)
       plan_.make(recipe_, facts_, data_, options_.group ? options_.group->size() : 1);
     const int64_t before = tracked(device_) - data_bytes();
@@ -157,6 +159,17 @@ class Runner {
     print_.end(report_);
     if (keeps_no_weights()) print_.no_weights(folder_);
     if (trace_) print_.line(trace_->finish());
+  }
+
+  /// Refuses, before the folder is made, what several ranks cannot do.
+  void check_ranks() const {
+    if (!options_.group) return;
+    if (recipe_.learner.step_in_backward)
+      refuse(recipe_, "step_in_backward", "steps before the ranks have averaged a gradient",
+             "false where several ranks train", "true");
+    if (recipe_.learner.data_parallel.sync_batch_norm && recipe_.learner.micro_batch)
+      refuse(recipe_, "micro_batch", "cuts the batches over which sync_batch_norm normalises",
+             "one of them", std::to_string(*recipe_.learner.micro_batch));
   }
 
   [[nodiscard]] uint64_t rank() const {
