@@ -192,7 +192,7 @@ TEST(RanksCommand, RefusesBadInputOnce) {
   const ProgramResult key = run(folder.path(), {"--ranks", "2", "batchh=3"});
   EXPECT_EQ(key.status, 2);
   EXPECT_THAT(key.err, HasSubstr("batchh"));
-  // What only the ranks find is said once too.
+  // A mistake that only the ranks find is reported once too.
   const ProgramResult classes = run(folder.path(), {"--ranks", "3", "model.classes=3"});
   EXPECT_EQ(classes.status, 2) << classes.err;
   size_t count = 0;

@@ -1,4 +1,4 @@
-// What the ranks of a job exchange, and what they say where one of them is missing.
+// Tests the exchanges between the ranks of a job, and the errors where a rank is missing.
 #include "tare/parallel/group.h"
 
 #include <gmock/gmock.h>

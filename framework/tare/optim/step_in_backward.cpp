@@ -1,29 +1,15 @@
 // Steps each parameter from a hook of its gradient.
 #include "tare/optim/step_in_backward.h"
 
-#include <torch/csrc/autograd/function_hook.h>
-#include <torch/csrc/autograd/variable.h>
-
 #include <memory>
 
 #include "tare/base/error.h"
 #include "tare/memory/phase.h"
+#include "tare/optim/gradient_hook.h"
 
 namespace tare {
 
-namespace {
-
-using HookPtr = std::unique_ptr<torch::autograd::PostAccumulateGradHook>;
-
-HookPtr exchange_hook(const at::Tensor& parameter, HookPtr hook) {
-  HookPtr before = std::move(torch::autograd::impl::post_acc_grad_hooks(parameter));
-  torch::autograd::impl::set_post_acc_grad_hooks(parameter, std::move(hook));
-  return before;
-}
-
-}  // namespace
-
-class StepInBackward::Hook final : public torch::autograd::PostAccumulateGradHook {
+class StepInBackward::Hook final : public GradientHook {
  public:
   explicit Hook(const StepInBackward& owner) : owner_(owner) {}
   void operator()(const at::Tensor& parameter) override {

@@ -3,28 +3,16 @@
 
 #include <ATen/ops/empty.h>
 #include <c10/core/GradMode.h>
-#include <torch/csrc/autograd/function_hook.h>
-#include <torch/csrc/autograd/variable.h>
 
 #include <map>
 #include <utility>
 
 #include "tare/memory/phase.h"
+#include "tare/optim/gradient_hook.h"
 
 namespace tare {
-namespace {
 
-using HookPtr = std::unique_ptr<torch::autograd::PostAccumulateGradHook>;
-
-HookPtr exchange_hook(const at::Tensor& parameter, HookPtr hook) {
-  HookPtr before = std::move(torch::autograd::impl::post_acc_grad_hooks(parameter));
-  torch::autograd::impl::set_post_acc_grad_hooks(parameter, std::move(hook));
-  return before;
-}
-
-}  // namespace
-
-class PlannedBuckets::Hook final : public torch::autograd::PostAccumulateGradHook {
+class PlannedBuckets::Hook final : public GradientHook {
  public:
   Hook(const PlannedBuckets& owner, at::Tensor place) : owner_(owner), place_(std::move(place)) {}
   void operator()(const at::Tensor& parameter) override {
@@ -38,7 +26,7 @@ class PlannedBuckets::Hook final : public torch::autograd::PostAccumulateGradHoo
 
 struct PlannedBuckets::Place {
   at::Tensor parameter{};
-  HookPtr before{};
+  std::unique_ptr<GradientHook> before{};
 };
 
 PlannedBuckets::PlannedBuckets() = default;
