@@ -5,8 +5,11 @@
 #include <iosfwd>
 #include <memory>
 
-#include "tare/parallel/group.h"
 #include "tare/report/memory_monitor_options.h"
+
+namespace tare::parallel {
+class Group;
+}
 
 namespace tare {
 

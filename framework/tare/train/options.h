@@ -22,9 +22,12 @@
 #include "tare/optim/optimizer.h"
 #include "tare/optim/optimizer_set.h"
 #include "tare/optim/schedule.h"
-#include "tare/parallel/data_parallel.h"
-#include "tare/parallel/group.h"
+#include "tare/parallel/data_parallel_options.h"
 #include "tare/train/duration.h"
+
+namespace tare::parallel {
+class Group;
+}
 
 namespace tare {
 
@@ -179,6 +182,9 @@ struct LearnerOptions {
   /// docs/distributed.md for what is then done together.
   std::shared_ptr<parallel::Group> group{};
   parallel::DataParallelOptions data_parallel{};  ///< how the ranks exchange gradients
+  /// The devices of the parts into which the model is divided by its layer groups, from input to
+  /// output, such as {"cuda:0", "cuda:1"}; see parallel/stages.h. Empty: the model is on `device`.
+  std::vector<std::string> stages{};
 };
 
 /// Lists the options that a file can give, with their rules. Functions and values of single samples
