@@ -8,6 +8,7 @@
 #include "tare/callback/progress.h"
 #include "tare/runtime/device_name.h"
 #include "tare/train/learner_state.h"
+#include "tare/train/rank_options.h"
 
 namespace tare {
 
@@ -66,14 +67,10 @@ void check(const Model& model, const LearnerOptions& options) {
   check_callbacks(options.callbacks, "learner");
   check_clip(options.clip);
   check_step_in_backward(options, "learner");
-  if (options.group && options.step_in_backward)
-    throw ConfigError("learner", "step_in_backward",
-                      "steps before the ranks have averaged a gradient",
-                      "false where a group trains", "true");
-  if (options.group && options.data_parallel.sync_batch_norm && options.micro_batch)
-    throw ConfigError("learner", "micro_batch",
-                      "cuts the batches over which sync_batch_norm normalises", "one of them",
-                      std::to_string(*options.micro_batch));
+  if (options.group)
+    if (const auto refused = refused_by_ranks(options))
+      throw ConfigError("learner", refused->field, refused->problem, refused->allowed,
+                        refused->got);
   check_several_optimizers(model, options);
   check_factory(options);
   if (options.frozen_weights != "as_is" && options.frozen_weights != "fp8")

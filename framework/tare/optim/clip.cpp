@@ -1,4 +1,6 @@
-// Clipping of gradients, by their joint norm and by value.
+// Clips gradients by their joint norm and by value.
+#include "tare/optim/clip.h"
+
 #include <ATen/ops/_foreach_clamp_max.h>
 #include <ATen/ops/_foreach_clamp_min.h>
 #include <ATen/ops/_foreach_mul.h>
@@ -11,7 +13,6 @@
 
 #include "tare/base/error.h"
 #include "tare/config/scalar.h"
-#include "tare/optim/optimizer.h"
 
 namespace tare {
 namespace {
@@ -28,6 +29,11 @@ std::vector<at::Tensor> gradients(const std::vector<ParameterGroup>& groups) {
 
 at::Tensor joint_norm(const std::vector<at::Tensor>& tensors) {
   return at::linalg_vector_norm(at::stack(at::_foreach_norm(tensors, 2)));
+}
+
+void scale(const std::vector<at::Tensor>& gradients, const at::Tensor& norm, double max_norm) {
+  constexpr double kTiny = 1e-6;  // as torch: keeps the factor finite for zero gradients
+  at::_foreach_mul_(gradients, norm.add(kTiny).reciprocal().mul(max_norm).clamp_max(1.0));
 }
 
 void require_positive(const char* where, double value) {
@@ -67,9 +73,15 @@ at::Tensor clip_grad_norm(const std::vector<ParameterGroup>& groups, double max_
   const std::vector<at::Tensor> all = gradients(groups);
   if (all.empty()) return {};
   at::Tensor norm = joint_norm(all);
-  constexpr double kTiny = 1e-6;  // as torch: keeps the factor finite for zero gradients
-  at::_foreach_mul_(all, norm.add(kTiny).reciprocal().mul(max_norm).clamp_max(1.0));
+  scale(all, norm, max_norm);
   return norm;
+}
+
+void scale_to_norm(const std::vector<ParameterGroup>& groups, const at::Tensor& norm,
+                   double max_norm) {
+  const c10::NoGradGuard no_grad;
+  const std::vector<at::Tensor> all = gradients(groups);
+  if (!all.empty()) scale(all, norm, max_norm);
 }
 
 void clip_grad_value(const std::vector<ParameterGroup>& groups, double max_value) {

@@ -65,6 +65,10 @@ class Group {
   /// Tare; RankError, with those that are missing, where they have not met in time, and for a store
   /// that cannot be reached.
   explicit Group(const World& world, const GroupOptions& options = {});
+  /// Returns the group of one rank of `size` that are planned, and not there: its exchanges take
+  /// the memory of real ones, each rank gives what this one does, and tensors, which may be meta
+  /// tensors, keep their values.
+  [[nodiscard]] static std::shared_ptr<Group> planned(int64_t rank, int64_t size);
   /// Leaves the job; does not wait.
   ~Group();
   Group(const Group&) = delete;
@@ -74,6 +78,7 @@ class Group {
   [[nodiscard]] int64_t rank() const { return world().rank; }  ///< of this process
   [[nodiscard]] int64_t size() const { return world().size; }  ///< ranks
   [[nodiscard]] bool is_first() const { return rank() == 0; }  ///< it writes the files of the job
+  [[nodiscard]] bool is_planned() const;                       ///< made by planned()
 
   /// Gives all ranks the values of rank `from`. The tensors have the same shapes and dtypes, and
   /// one device, on all of them.
@@ -132,6 +137,7 @@ class Group {
 
  private:
   struct State;
+  explicit Group(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };
 

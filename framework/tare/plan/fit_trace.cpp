@@ -16,7 +16,6 @@
 #include "tare/base/no_findings.h"
 #include "tare/memory/phase.h"
 #include "tare/model/held_weights.h"
-#include "tare/plan/planned_buckets.h"
 #include "tare/trace/blocks.h"
 #include "tare/trace/estimate.h"
 #include "tare/trace/flat_weights.h"
@@ -290,7 +289,6 @@ LearnerOptions options_for(const PlanRequest& request, const FitShape& shape,
         saving, shape.train.last.samples > 0, saves_epochs, options.save_in_background));
   if (!request.on_host())
     options.callbacks.push_back(std::make_shared<KeptOnCard>(request.options.callbacks));
-  if (request.ranks > 1) options.callbacks.push_back(std::make_shared<PlannedBuckets>());
   options.group.reset();
   options.progress = false;
   options.valid_every = valid_every(shape);
@@ -425,7 +423,7 @@ std::unique_ptr<LearnerState> planned_state(const PlanRequest& request, const Fi
   state->checked_batch = true;
   state->checked_graph = true;
   state->for_card = !request.on_host();
-  state->planned_ranks = request.ranks;
+  if (request.ranks > 1) state->planned_group = parallel::Group::planned(0, request.ranks);
   if (state->for_card)
     state->planned_compaction = [&other = *state](const auto& work) { compact(other, work); };
   state->slicers.train = slicer(shape.train);

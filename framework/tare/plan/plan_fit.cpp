@@ -137,7 +137,6 @@ class Planner {
     const Estimate found = first_estimate(batch);
     MemoryPlan plan = plan_for(target_, batch);
     plan.not_counted = not_counted_.value_or(std::vector<std::string>());
-    if (request_.ranks > 1) plan.not_counted.emplace_back("what the ranks exchange");
     plan.start_bytes = found.start_bytes;
     plan.peak_bytes = found.peak_bytes;
     plan.at_most_bytes = at_most(plan);

@@ -27,6 +27,7 @@
 #include "tare/memory/backend.h"
 #include "tare/memory/oom_report.h"
 #include "tare/metric/loss.h"
+#include "tare/parallel/group.h"
 #include "tare/recipe/chosen_callbacks.h"
 #include "tare/recipe/classification.h"
 #include "tare/recipe/failure_log.h"
@@ -51,6 +52,7 @@
 #include "tare/runtime/device_name.h"
 #include "tare/train/interrupt.h"
 #include "tare/train/padding.h"
+#include "tare/train/rank_options.h"
 
 namespace tare {
 namespace {
@@ -164,12 +166,12 @@ class Runner {
   /// Refuses, before the folder is made, what several ranks cannot do.
   void check_ranks() const {
     if (!options_.group) return;
-    if (recipe_.learner.step_in_backward)
-      refuse(recipe_, "step_in_backward", "steps before the ranks have averaged a gradient",
-             "false where several ranks train", "true");
-    if (recipe_.learner.data_parallel.sync_batch_norm && recipe_.learner.micro_batch)
-      refuse(recipe_, "micro_batch", "cuts the batches over which sync_batch_norm normalises",
-             "one of them", std::to_string(*recipe_.learner.micro_batch));
+    const auto refused = refused_by_ranks(recipe_.learner);
+    if (!refused) return;
+    const bool is_of_ranks = refused->field == "shard" || refused->field == "static_graph" ||
+                             refused->field == "compression";
+    refuse(recipe_, (is_of_ranks ? "data_parallel." : "") + refused->field, refused->problem,
+           refused->allowed, refused->got);
   }
 
   [[nodiscard]] uint64_t rank() const {

@@ -40,6 +40,7 @@ void BackgroundSave::prepare(const std::vector<CallbackPtr>& callbacks) {
   if (state_.device.is_meta() && state_.for_card) return;
   const memory::Phase phase(memory::PhaseKind::save);
   try {
+    const auto whole = state_.whole_parameters();
     made_.clear();
     std::vector<NamedTensor> model = stored_state(state_.model);
     copy(kModel, model);
@@ -65,6 +66,7 @@ void BackgroundSave::start(const std::string& name, const SaveDone& done) {
   const memory::Phase phase(memory::PhaseKind::save);
   const auto path = state_.options.folder / io::checked_name(name, "checkpoint");
   made_.clear();
+  const auto whole = state_.whole_parameters();
   checkpoint::Contents contents = state_.contents(
       [this](const std::string& part, std::vector<NamedTensor>& tensors) { copy(part, tensors); });
   made_.clear();

@@ -150,7 +150,7 @@ Evaluation LearnerState::evaluate(const DatasetPtr& set, const MicroBatches::Set
   GeneratorSnapshot generators;
   Collected collected;
   // Predictions are of every sample, on each rank.
-  const bool shares = options.group && !predictions;
+  const bool shares = group() && !predictions;
   Feed feed(*this, set, shares ? shared(in_order(set, options)) : in_order(set, options));
   feed.start(0);
   int64_t index = 0;
@@ -171,7 +171,7 @@ Evaluation LearnerState::evaluate(const DatasetPtr& set, const MicroBatches::Set
   }
   LossTotals all = meter.totals();
   if (shares) {
-    all = sum_over(*options.group, all);
+    all = sum_over(*group(), all);
     merge_over_ranks(metrics);
   }
   Evaluation result{.loss = all.mean(), .samples = all.samples, .counted = all.counted};

@@ -166,31 +166,39 @@ Optimizer& LearnerState::ensure_optimizer() {
                ? options.optimizer_factory(std::move(of))
                : make_optimizer(options.optimizer, std::move(of), /*with_tensors=*/for_card);
   };
-  if (const auto shard = own_shard())
-    optimizer = std::make_unique<parallel::ShardedOptimizer>(*shard, std::move(groups), make);
-  else
+  if (auto own = shard()) {
+    if (shards_parameters()) own->group = nullptr;  // ShardedExchange gives them to the others
+    optimizer = std::make_unique<parallel::ShardedOptimizer>(*own, std::move(groups), make);
+  } else {
     optimizer = make(std::move(groups));
+  }
   made_with_rate = optimizer->groups().front().lr;
   return *optimizer;
 }
 
-std::optional<parallel::Shard> LearnerState::own_shard() const {
-  if (options.data_parallel.shard == "none" || (!options.group && planned_ranks == 1))
+std::optional<parallel::Shard> LearnerState::shard() const {
+  if (options.data_parallel.shard == "none" || !group() || group()->size() == 1)
     return std::nullopt;
-  parallel::Shard shard;
-  shard.owners = parallel::owners_of(model.parameters(),
-                                     options.group ? options.group->size() : planned_ranks);
-  if (options.group) {
-    shard.group = options.group.get();
-    shard.rank = options.group->rank();
-    return shard;
-  }
-  std::vector<size_t> bytes(static_cast<size_t>(planned_ranks), 0);  // a plan is of the largest
+  const int64_t ranks = group()->size();
+  parallel::Shard shard{.owners = parallel::owners_of(model.parameters(), ranks),
+                        .rank = group()->rank(),
+                        .group = group()};
+  if (!planned_group) return shard;
+  std::vector<size_t> bytes(static_cast<size_t>(ranks), 0);  // a plan is of the largest
   for (const Parameter& one : model.parameters())
     if (one.tensor.requires_grad())
       bytes[static_cast<size_t>(shard.owners.at(one.name))] += one.tensor.nbytes();
   shard.rank = std::ranges::max_element(bytes) - bytes.begin();
   return shard;
+}
+
+bool LearnerState::shards_gradients() const {
+  const std::string& kept = options.data_parallel.shard;
+  return (kept == "gradients" || kept == "parameters") && group() && group()->size() > 1;
+}
+
+bool LearnerState::shards_parameters() const {
+  return options.data_parallel.shard == "parameters" && shards_gradients();
 }
 
 std::vector<ParameterGroup> LearnerState::groups() const {
@@ -412,7 +420,7 @@ LearnerState::Gradients LearnerState::take_gradients() const {
       at::Tensor& gradient = parameter.tensor.mutable_grad();
       if (!gradient.defined()) continue;
       at::Tensor earlier = std::exchange(gradient, {});
-      taken.emplace_back(parameter.tensor, options.group ? earlier.clone() : std::move(earlier));
+      taken.emplace_back(parameter.tensor, this->group() ? earlier.clone() : std::move(earlier));
     }
   }
   return taken;
@@ -428,9 +436,11 @@ void LearnerState::add_gradients(const Gradients& gradients) {
 
 int64_t LearnerState::gradient_bytes() const {
   int64_t bytes = 0;
+  const auto own = shards_gradients() ? shard() : std::nullopt;
   for (const auto& group : optimizer->groups())
     for (const auto& parameter : group.parameters)
-      bytes += static_cast<int64_t>(parameter.tensor.nbytes());
+      if (!own || own->owners.at(parameter.name) == own->rank)
+        bytes += static_cast<int64_t>(parameter.tensor.nbytes());
   return bytes;
 }
 
@@ -448,7 +458,7 @@ LoaderOptions LearnerState::shared(LoaderOptions loader) const {
 
 void LearnerState::merge_over_ranks(std::vector<MetricState>& seen) const {
   for (MetricState& metric : seen) {
-    const auto states = options.group->tensors(metric.state());
+    const auto states = group()->tensors(metric.state());
     MetricState all = metric;
     all.reset();
     for (const auto& state : states) all.merge(metric.with_state(state));
@@ -468,7 +478,7 @@ MicroBatches::Settings LearnerState::validation_micro_batches(int64_t first) con
 
 MicroBatches::Settings LearnerState::training_micro_batches(int64_t first) const {
   auto settings = micro_batches("train");
-  const bool whole = options.group && options.data_parallel.sync_batch_norm;
+  const bool whole = group() && options.data_parallel.sync_batch_norm;
   if (options.step_in_backward || whole) settings.fixed = own_batch();
   if (settings.fixed) return settings;
   settings.search.start = first;

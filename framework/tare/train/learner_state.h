@@ -18,6 +18,7 @@
 #include "tare/memory/oom_report.h"
 #include "tare/model/precision.h"
 #include "tare/optim/grad_scaler.h"
+#include "tare/parallel/group.h"
 #include "tare/train/bundle_data.h"
 #include "tare/train/compute_error.h"
 #include "tare/train/micro_batches.h"
@@ -130,8 +131,8 @@ struct LearnerState {
   /// Whether optimizers count their steps in tensors, as they do on a card: set for a plan of a
   /// card.
   bool for_card = false;
-  /// Counts the ranks of a plan, which has no group.
-  int64_t planned_ranks = 1;
+  /// Takes the place of LearnerOptions::group in a plan, whose batches are the parts of a rank.
+  std::shared_ptr<parallel::Group> planned_group{};
   /// Does to the trace of a plan for a card what compact() does to a card; unset: no such plan.
   std::function<void(const std::function<void()>& meanwhile)> planned_compaction{};
   bool pins = false;  ///< the device copies from pinned memory beside its computation
@@ -142,6 +143,10 @@ struct LearnerState {
   /// Holds the samples of the validation split for a plan, which goes through a few batches of it.
   std::optional<int64_t> planned_valid_samples;
 
+  /// Returns the ranks that train together, or are planned; null: the process is alone.
+  [[nodiscard]] parallel::Group* group() const {
+    return planned_group ? planned_group.get() : options.group.get();
+  }
   /// Whether the process trains alone, or is the rank that writes the files of the job.
   [[nodiscard]] bool is_first_rank() const { return !options.group || options.group->is_first(); }
   /// Returns the samples of the largest part of a batch that a rank works on.
@@ -207,8 +212,15 @@ struct LearnerState {
   /// Returns a host batch with converted inputs, pinned where that lets copies run beside.
   [[nodiscard]] Batch ready_to_send(const Batch& on_host) const;
   Optimizer& ensure_optimizer();
-  /// Returns which parameters' state this rank keeps; unset: that of all.
-  [[nodiscard]] std::optional<parallel::Shard> own_shard() const;
+  /// Returns what this rank keeps a part of; unset: it has the whole.
+  [[nodiscard]] std::optional<parallel::Shard> shard() const;
+  /// Whether each rank keeps the gradients of its own parameters alone, and their values.
+  [[nodiscard]] bool shards_gradients() const;
+  [[nodiscard]] bool shards_parameters() const;
+  /// Gives this rank all parameters in a fit that shards them, as long as the result lives.
+  [[nodiscard]] std::shared_ptr<void> whole_parameters() const;
+  /// Puts together what each rank has a part of.
+  [[nodiscard]] std::vector<NamedTensor> over_ranks(const std::vector<NamedTensor>& own) const;
   /// Returns the parameter groups of the optimizer or, one after the other, of the optimizers.
   [[nodiscard]] std::vector<ParameterGroup> groups() const;
   [[nodiscard]] std::vector<std::string> optimizer_names() const;  ///< of several optimizers
