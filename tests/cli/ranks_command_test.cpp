@@ -7,6 +7,7 @@
 #include <cmath>
 #include <fstream>
 #include <functional>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <sstream>
@@ -90,6 +91,46 @@ TEST(RanksCommand, TrainsAsOneProcessDoes) {
     const ProgramResult predicted =
         run_program("tare", {"inspect", "runs/shared/shared.tare", "--verify"}, folder.path());
     EXPECT_EQ(predicted.status, 0) << predicted.err;
+  }
+}
+
+constexpr const char* kBlocks = R"(name: shared
+batch: 16
+data: {name: generated_digits, count: 100, size: 16}
+model: {name: vit, width: 48, layers: 3, heads: 4, options: {patch: 4}}
+optimizer: {kind: adamw}
+phases: [{name: head, freeze_to: -1, epochs: 1, lr: 3.0e-3}, {name: all, epochs: 2, lr: 3.0e-3}]
+)";
+
+TEST(RanksCommand, TakesTheMemoryThatIsPlanned) {
+  const TempDir folder;
+  write_recipe(folder.path(), kBlocks);
+  int64_t before = std::numeric_limits<int64_t>::max();
+  for (const std::string shard : {"none", "optimizer", "gradients", "parameters"}) {
+    const std::string setting = "data_parallel.shard=" + shard;
+    const ProgramResult planned = run_program(
+        "tare", {"plan", "recipe.yaml", "--ranks", "3", "--json", "plan.json", setting},
+        folder.path());
+    ASSERT_EQ(planned.status, 0) << planned.err;
+    ASSERT_EQ(run(folder.path(), {"--ranks", "3", "--overwrite", setting}).status, 0);
+    const json plan = json::parse(content_of(folder / "plan.json")),
+               report = report_in(folder.path());
+    ASSERT_EQ(plan["phases"].size(), 2);
+    for (size_t phase = 0; phase < 2; ++phase) {
+      EXPECT_EQ(plan["phases"][phase]["method"], "meta");
+      int64_t largest = 0;
+      for (const json& rank : report["phases"][phase]["ranks"]) {
+        largest = std::max(largest, rank["peak_bytes"].get<int64_t>());
+        EXPECT_EQ(rank["residual_bytes"], 0);
+      }
+      const int64_t bytes = plan["phases"][phase]["peak_bytes"];
+      EXPECT_GE(largest, bytes) << shard << ' ' << phase;
+      // LibTorch's reducer may still hold the size of its only bucket, an int.
+      EXPECT_LE(largest, bytes + (shard == "none" || shard == "optimizer" ? 4 : 0)) << shard;
+      if (phase == 0) continue;
+      EXPECT_LT(bytes, before) << shard;
+      before = bytes;
+    }
   }
 }
 

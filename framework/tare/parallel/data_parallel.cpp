@@ -42,7 +42,7 @@ struct DataParallel::State {
   std::shared_ptr<c10d::Logger> logger{};
   bool find_unused = false;
   bool rebuilds = true;  // the buckets; a plan has no order of gradients to exchange
-  bool delays = false;  // the next exchange comes behind the backward: the first of a static graph
+  bool delays = false;   // the next exchange comes behind the backward: the first of a static graph
 };
 
 DataParallel::DataParallel(Group& group, const std::vector<NamedTensor>& parameters,

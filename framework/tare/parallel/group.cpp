@@ -3,6 +3,7 @@
 
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
 #include <dirent.h>
 #include <sys/socket.h>
 #include <torch/version.h>
@@ -329,8 +330,7 @@ void Group::sum(const std::vector<at::Tensor>& tensors) {
 struct Group::Exchange::State {
   const Group* group;
   Numbers numbers;
-  std::vector<at::Tensor> own;
-  std::vector<std::vector<at::Tensor>> all;
+  std::vector<at::Tensor> all;  // one: [ranks, numbers]
   c10::intrusive_ptr<c10d::Work> work{};
 };
 
@@ -353,13 +353,13 @@ std::vector<Group::Numbers> Group::Exchange::wait() {
   } catch (const std::exception& error) {
     state->group->explain(error);
   }
-  if (state->group->state_->is_planned)
-    return std::vector<Numbers>(state->all.front().size(), state->numbers);
+  const auto ranks = static_cast<size_t>(state->group->size());
+  if (state->group->state_->is_planned) return std::vector<Numbers>(ranks, state->numbers);
+  const double* data = state->all.front().const_data_ptr<double>();
+  const size_t count = state->numbers.size();
   std::vector<Numbers> numbers;
-  for (const at::Tensor& of_rank : state->all.front()) {
-    const double* data = of_rank.const_data_ptr<double>();
-    numbers.emplace_back(data, data + of_rank.numel());
-  }
+  for (size_t rank = 0; rank < ranks; ++rank, data += count)
+    numbers.emplace_back(data, data + count);
   return numbers;
 }
 
@@ -367,16 +367,14 @@ Group::Exchange Group::start(const Numbers& own) {
   auto state = std::make_unique<Exchange::State>();
   state->group = this;
   state->numbers = own;
-  const auto count = static_cast<int64_t>(own.size());
-  const at::TensorOptions options(at::kDouble);
-  at::Tensor values = at::empty({count}, options);
-  if (!state_->is_planned) std::copy(own.begin(), own.end(), values.mutable_data_ptr<double>());
-  state->own = {values};
-  state->all.emplace_back();
-  for (int64_t rank = 0; rank < size(); ++rank)
-    state->all.front().push_back(at::empty({count}, options));
+  // A sum of rows that are 0 on all ranks but one: Gloo's gathering would take memory meanwhile.
+  const at::Tensor rows =
+      at::zeros({size(), static_cast<int64_t>(own.size())}, at::TensorOptions(at::kDouble));
+  if (!state_->is_planned)
+    std::ranges::copy(own, rows.mutable_data_ptr<double>() + rank() * std::ssize(own));
+  state->all = {rows};
   try {
-    state->work = state_->group->allgather(state->all, state->own);
+    state->work = state_->group->allreduce(state->all);
   } catch (const std::exception& error) {
     explain(error);
   }

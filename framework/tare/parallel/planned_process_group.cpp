@@ -61,12 +61,6 @@ c10::intrusive_ptr<c10d::Work> PlannedProcessGroup::reduce(std::vector<at::Tenso
   return over(tensors);
 }
 
-c10::intrusive_ptr<c10d::Work> PlannedProcessGroup::allgather(
-    std::vector<std::vector<at::Tensor>>& /*outputs*/, std::vector<at::Tensor>& inputs,
-    const c10d::AllgatherOptions& /*options*/) {
-  return over(inputs);
-}
-
 c10::intrusive_ptr<c10d::Work> PlannedProcessGroup::barrier(
     const c10d::BarrierOptions& /*options*/) {
   return over({});

@@ -100,7 +100,7 @@ void empty(const at::Tensor& memory) {
 struct Unit {
   std::vector<Piece> values{};     // of all parameters; none where each rank keeps them
   std::vector<Piece> gradients{};  // of the parameters that are trained
-  size_t trained = 0, complete = 0;
+  size_t parameters = 0, trained = 0, complete = 0;
   bool open = false;  // all values are here
 };
 
@@ -212,6 +212,7 @@ void ShardedExchange::State::make_units(const Model& model) {
 void ShardedExchange::State::add(Unit& unit, const Parameter& one) {
   const int64_t owner = shard.owners.at(one.name);
   if (shards_parameters()) add_to(unit.values, owner, one);
+  ++unit.parameters;
   if (!one.tensor.requires_grad()) return;
   add_to(unit.gradients, owner, one);
   ++unit.trained;
@@ -326,11 +327,7 @@ void ShardedExchange::State::leave(const torch::nn::Module& block, const at::Ten
   if (whole > 0 || found == by_block.end()) return;
   Unit& unit = *found->second;
   if (c10::GradMode::is_enabled() && output.requires_grad()) {
-    output.register_hook([this, &unit](const at::Tensor&) {
-      for (Unit& other : units)  // nothing tells when a frozen one has done its backward
-        if (&other != outside && &other != &unit && other.trained == 0) close(other);
-      open(unit);
-    });
+    output.register_hook([this, &unit](const at::Tensor&) { open(unit); });
   }
   close(unit);
 }
@@ -343,7 +340,8 @@ void ShardedExchange::State::complete(Unit& unit, Piece& piece, Member& member) 
   gradient.reset();
   member.complete = true;
   if (++unit.complete < unit.trained) return;
-  if (&unit != outside) close(unit);
+  // Where all are trained, each operator that needs a value has done its backward.
+  if (&unit != outside && unit.trained == unit.parameters) close(unit);
   send_complete();
 }
 

@@ -208,7 +208,10 @@ SplitShape split_shape(const PlanRequest& request, const BatchAllocations& work,
   const LearnerOptions& options = request.options;
   const int64_t samples = work.data()->size();
   const int64_t size = std::min(batch, samples);
-  const auto own = [&](int64_t count) { return count == 0 ? 0 : (count - 1) / request.ranks + 1; };
+  const auto own = [&](int64_t count) {  // a rank without samples computes one that does not count
+    const int64_t larger = request.rank < count % request.ranks ? 1 : 0;
+    return std::min(count, std::max<int64_t>(1, count / request.ranks + larger));
+  };
   // A card has the next batch already; on the host the queue of the loader is full.
   const int64_t queue = request.on_host() ? std::max(LoaderOptions{}.prefetch, options.workers) : 1;
   const int64_t ahead = options.workers > 0 ? queue : 0;
@@ -423,7 +426,7 @@ std::unique_ptr<LearnerState> planned_state(const PlanRequest& request, const Fi
   state->checked_batch = true;
   state->checked_graph = true;
   state->for_card = !request.on_host();
-  if (request.ranks > 1) state->planned_group = parallel::Group::planned(0, request.ranks);
+  if (request.ranks > 1) state->planned_group = parallel::Group::planned(request.rank, request.ranks);
   if (state->for_card)
     state->planned_compaction = [&other = *state](const auto& work) { compact(other, work); };
   state->slicers.train = slicer(shape.train);

@@ -68,7 +68,8 @@ struct PlanRequest {
   plan::AllocationTrace data_set{};
   /// Changes the model between the start of counting and the fit; may be empty.
   std::function<void(LearnerState&)> set_up{};
-  int64_t ranks = 1;  ///< that share each batch; the plan is of one with the largest parts
+  int64_t ranks = 1;  ///< that share each batch
+  int64_t rank = 0;   ///< the one that is planned
   plan::Machine machine = plan::Machine::host;  ///< where the host is: data and loader count too
   int64_t epochs = 2;                           ///< of the fit
   int64_t batches = 0;                          ///< of the fit in all; 0: its epochs are whole

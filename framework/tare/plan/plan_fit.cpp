@@ -134,7 +134,7 @@ class Planner {
 
   [[nodiscard]] MemoryPlan figures() {
     const int64_t batch = request_.options.batch;
-    const Estimate found = first_estimate(batch);
+    const Estimate found = estimate_of_ranks(batch);
     MemoryPlan plan = plan_for(target_, batch);
     plan.not_counted = not_counted_.value_or(std::vector<std::string>());
     plan.start_bytes = found.start_bytes;
@@ -306,6 +306,29 @@ class Planner {
     return estimate(request_, batch, equal_parts(own_micro_batch()));
   }
 
+  /// Chooses the rank that takes the most. Ranks without shards differ by the parts of an uneven
+  /// batch alone, of which rank 0 has the largest; the first ranks own the largest parameters.
+  [[nodiscard]] Estimate estimate_of_ranks(int64_t batch) {
+    constexpr int64_t kTried = 8;
+    Estimate most = first_estimate(batch);
+    if (request_.options.data_parallel.shard == "none") return most;
+    int64_t chosen = 0;
+    bool probes = probe_.has_value();
+    for (int64_t rank = 1; rank < std::min(request_.ranks, kTried); ++rank) {
+      request_.rank = rank;
+      probe_.reset();
+      Estimate found = first_estimate(batch);
+      if (found.peak_bytes <= most.peak_bytes) continue;
+      most = std::move(found);
+      chosen = rank;
+      probes = probe_.has_value();
+    }
+    request_.rank = chosen;
+    probe_.reset();
+    if (probes) probe_.emplace(request_);
+    return most;
+  }
+
   [[nodiscard]] Estimate estimate(const PlanRequest& request, int64_t batch,
                                   const PartSizes& parts) {
     const plan::MeasuredCard card(target_.card);
@@ -366,7 +389,7 @@ class Planner {
     return text;
   }
 
-  const PlanRequest& request_;
+  PlanRequest request_;
   const Target& target_;
   std::optional<FitProbe> probe_;
   std::string why_probe_;

@@ -177,7 +177,7 @@ void FitLoop::backward(double share) {
     else if (ranks_ && is_last)
       ranks_->average_next(loss);
     const auto differentiate = [&] {
-      (factor == 1 ? loss : loss.mul(factor)).backward();
+      (factor == 1 && !ranks_ ? loss : loss.mul(factor)).backward();  // each rank as a plan
       if (sharded_) sharded_->finish();
     };
     if (!ranks_) return differentiate();

@@ -179,17 +179,9 @@ Optimizer& LearnerState::ensure_optimizer() {
 std::optional<parallel::Shard> LearnerState::shard() const {
   if (options.data_parallel.shard == "none" || !group() || group()->size() == 1)
     return std::nullopt;
-  const int64_t ranks = group()->size();
-  parallel::Shard shard{.owners = parallel::owners_of(model.parameters(), ranks),
-                        .rank = group()->rank(),
-                        .group = group()};
-  if (!planned_group) return shard;
-  std::vector<size_t> bytes(static_cast<size_t>(ranks), 0);  // a plan is of the largest
-  for (const Parameter& one : model.parameters())
-    if (one.tensor.requires_grad())
-      bytes[static_cast<size_t>(shard.owners.at(one.name))] += one.tensor.nbytes();
-  shard.rank = std::ranges::max_element(bytes) - bytes.begin();
-  return shard;
+  return parallel::Shard{.owners = parallel::owners_of(model.parameters(), group()->size()),
+                         .rank = group()->rank(),
+                         .group = group()};
 }
 
 bool LearnerState::shards_gradients() const {
