@@ -107,10 +107,12 @@ TEST(RanksCommand, TakesTheMemoryThatIsPlanned) {
   write_recipe(folder.path(), kBlocks);
   int64_t before = std::numeric_limits<int64_t>::max();
   for (const std::string shard : {"none", "optimizer", "gradients", "parameters"}) {
-    const std::string setting = "data_parallel.shard=" + shard;
-    const ProgramResult planned = run_program(
-        "tare", {"plan", "recipe.yaml", "--ranks", "3", "--json", "plan.json", setting},
-        folder.path());
+    // Buckets of the default size would hold all gradients of this model at once.
+    const std::string setting = "data_parallel={shard: " + shard +
+                                ", bucket_mib: " + (shard == "gradients" ? "0.01}" : "25}");
+    const ProgramResult planned =
+        run_program("tare", {"plan", "recipe.yaml", "--ranks", "3", "--json", "plan.json", setting},
+                    folder.path());
     ASSERT_EQ(planned.status, 0) << planned.err;
     ASSERT_EQ(run(folder.path(), {"--ranks", "3", "--overwrite", setting}).status, 0);
     const json plan = json::parse(content_of(folder / "plan.json")),

@@ -102,14 +102,6 @@ std::set<int> open_sockets() {
   return sockets;
 }
 
-/// Waits for an exchange, and until no thread of Gloo holds its tensors any more, so that what is
-/// measured next is without them.
-void finish(const c10::intrusive_ptr<c10d::Work>& work) {
-  work->wait();
-  constexpr int kTries = 100'000;
-  for (int tries = 0; tries < kTries && work.use_count() > 1; ++tries) std::this_thread::yield();
-}
-
 c10::intrusive_ptr<c10d::Store> store_of(const World& world, milliseconds timeout) {
   if (world.is_alone()) return c10::make_intrusive<c10d::HashStore>();
   c10d::TCPStoreOptions options;
@@ -284,6 +276,12 @@ std::shared_ptr<Group> Group::planned(int64_t rank, int64_t size) {
 
 Group::~Group() {
   if (state_->group && state_->is_broken) state_->disconnect();  // nothing is under way else
+}
+
+void Group::finish(const c10::intrusive_ptr<c10d::Work>& work) {
+  work->wait();
+  constexpr int kTries = 100'000;
+  for (int tries = 0; tries < kTries && work.use_count() > 1; ++tries) std::this_thread::yield();
 }
 
 const World& Group::world() const { return state_->world; }

@@ -15,6 +15,7 @@
 
 namespace c10d {
 class ProcessGroup;
+class Work;
 }
 
 namespace tare::parallel {
@@ -132,6 +133,9 @@ class Group {
   /// over, else a RankError that names the ranks which are missing.
   [[noreturn]] void explain(const std::exception& error) const;
 
+  /// Waits for an exchange that was begun with process_group(), and until no other thread holds its
+  /// tensors any more, so that what is measured next is without them. Throws LibTorch's errors.
+  static void finish(const c10::intrusive_ptr<c10d::Work>& work);
   /// Returns LibTorch's group, for what is built on it.
   [[nodiscard]] const c10::intrusive_ptr<c10d::ProcessGroup>& process_group() const;
 

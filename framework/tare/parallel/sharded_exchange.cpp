@@ -307,7 +307,7 @@ void ShardedExchange::State::open(Unit& unit) {
       from.rootRank = piece.owner;
       under_way.push_back(group.broadcast(list, from));
     }
-    for (const Work& one : under_way) one->wait();
+    for (const Work& one : under_way) Group::finish(one);
   });
 }
 
@@ -370,7 +370,7 @@ void ShardedExchange::State::receive() {
   const c10::AutoGradMode no_grad(false);
   Unit& unit = *std::exchange(sent, nullptr);
   for (Piece& piece : unit.gradients) {
-    exchange([&](c10d::ProcessGroup&) { piece.work->wait(); });
+    exchange([&](c10d::ProcessGroup&) { Group::finish(piece.work); });
     piece.work.reset();
     const at::Tensor memory = std::exchange(piece.memory, {});
     for (Member& member : piece.members) {
