@@ -131,32 +131,45 @@ class LedgerAnnotator final : public Callback {
   const LearnerState* state_ = nullptr;
 };
 
-/// Allocates what saving a checkpoint allocates on the host: the state of the random generator.
-std::vector<at::Tensor> save_generators(c10::Device device) {
-  std::vector<at::Tensor> generators;
-  for (const auto& state : rng_state(c10::kCPU))
-    generators.push_back(device.is_meta()
-                             ? at::empty_like(state.tensor, c10::TensorOptions(c10::kMeta))
-                             : state.tensor);
-  return generators;
+/// Allocates what saving a checkpoint allocates on the host: the states of the random generators,
+/// what the other ranks have, and a copy of each tensor that has gaps between its elements, one
+/// after the other. A save in the background has copies from the beginning of the fit.
+void save_state(const LearnerState& state) {
+  const auto whole = state.whole_parameters();
+  const std::vector<NamedTensor> optimizer = state.saved_optimizer(),
+                                 generators = state.saved_rng();
+  if (state.loop && state.loop->saves_in_background()) return;
+  for (const auto& weight : state.model.state()) (void)weight.tensor.detach().contiguous();
+  for (const auto& one : optimizer) (void)one.tensor.detach().contiguous();
 }
 
-/// Allocates that and a copy of each tensor that has gaps between its elements, one after the
-/// other, which a save in the background has from the beginning of the fit.
-void save_state(Model& model, Optimizer& optimizer, c10::Device device) {
-  const std::vector<at::Tensor> generators = save_generators(device);
-  for (const auto& weight : model.state()) (void)weight.tensor.detach().contiguous();
-  for (const auto& state : optimizer.state()) (void)state.tensor.detach().contiguous();
-}
+/// Presents a fit that is done for a plan to the callbacks.
+class PlannedView final : public LearnerView {
+ public:
+  explicit PlannedView(LearnerState& state) : state_(state) {}
+  [[nodiscard]] Model& model() override { return state_.model; }
+  [[nodiscard]] Optimizer& optimizer() override { return *state_.optimizer; }
+  [[nodiscard]] c10::Device device() const override { return state_.device; }
+  [[nodiscard]] const std::filesystem::path& folder() const override {
+    return state_.options.folder;
+  }
+  [[nodiscard]] DatasetPtr training_data() const override { return state_.data.train; }
+  /// Allocates what a save takes on the host.
+  void save(const std::string&) override { save_state(state_); }
+  void restore_weights(const std::string&) override { refuse("restore_weights"); }
+
+ private:
+  [[noreturn]] static void refuse(const char* call) {
+    throw StateError(call, "in a fit that is planned", "call it in a fit of a Learner");
+  }
+  LearnerState& state_;
+};
 
 /// Saves after each batch, each epoch or both.
 class SavedState final : public Callback {
  public:
-  SavedState(SavingBatches batches, bool has_short_one, bool epochs, bool in_background)
-      : batches_(batches),
-        has_short_one_(has_short_one),
-        epochs_(epochs),
-        in_background_(in_background) {}
+  SavedState(SavingBatches batches, bool has_short_one, bool epochs)
+      : batches_(batches), has_short_one_(has_short_one), epochs_(epochs) {}
   [[nodiscard]] std::string name() const override { return "saved_state"; }
   Action after_batch(FitContext& context) override {
     const bool is_short = has_short_one_ && context.step % context.batches == 0;
@@ -169,16 +182,10 @@ class SavedState final : public Callback {
   }
 
  private:
-  void save(const FitContext& context) const {
-    if (in_background_) {
-      (void)save_generators(context.learner.device());
-      return;
-    }
-    save_state(context.learner.model(), context.learner.optimizer(), context.learner.device());
-  }
+  static void save(const FitContext& context) { context.learner.save("planned"); }
 
   SavingBatches batches_;
-  bool has_short_one_, epochs_, in_background_;
+  bool has_short_one_, epochs_;
 };
 
 /// Keeps what callbacks of the fit keep on a card.
@@ -288,8 +295,8 @@ LearnerOptions options_for(const PlanRequest& request, const FitShape& shape,
     if (auto planned = of_the_fit->planned()) options.callbacks.push_back(std::move(planned));
   }
   if (request.on_host() && (saving.whole || saving.last || saves_epochs))
-    options.callbacks.push_back(std::make_shared<SavedState>(
-        saving, shape.train.last.samples > 0, saves_epochs, options.save_in_background));
+    options.callbacks.push_back(
+        std::make_shared<SavedState>(saving, shape.train.last.samples > 0, saves_epochs));
   if (!request.on_host())
     options.callbacks.push_back(std::make_shared<KeptOnCard>(request.options.callbacks));
   options.group.reset();
@@ -349,27 +356,6 @@ AllocationTrace BatchAllocations::of(int64_t samples) const {
 
 namespace {
 
-/// Presents a fit that is done for a plan to the callbacks.
-class PlannedView final : public LearnerView {
- public:
-  explicit PlannedView(LearnerState& state) : state_(state) {}
-  [[nodiscard]] Model& model() override { return state_.model; }
-  [[nodiscard]] Optimizer& optimizer() override { return *state_.optimizer; }
-  [[nodiscard]] c10::Device device() const override { return state_.device; }
-  [[nodiscard]] const std::filesystem::path& folder() const override {
-    return state_.options.folder;
-  }
-  [[nodiscard]] DatasetPtr training_data() const override { return state_.data.train; }
-  void save(const std::string&) override { refuse("save"); }
-  void restore_weights(const std::string&) override { refuse("restore_weights"); }
-
- private:
-  [[noreturn]] static void refuse(const char* call) {
-    throw StateError(call, "in a fit that is planned", "call it in a fit of a Learner");
-  }
-  LearnerState& state_;
-};
-
 /// Allocates the tensors of a model anew, in the order in which Module::to() brings them to a card.
 void bring_to_card(Model& model) {
   std::unordered_set<const c10::TensorImpl*> there;
@@ -426,7 +412,8 @@ std::unique_ptr<LearnerState> planned_state(const PlanRequest& request, const Fi
   state->checked_batch = true;
   state->checked_graph = true;
   state->for_card = !request.on_host();
-  if (request.ranks > 1) state->planned_group = parallel::Group::planned(request.rank, request.ranks);
+  if (request.ranks > 1)
+    state->planned_group = parallel::Group::planned(request.rank, request.ranks);
   if (state->for_card)
     state->planned_compaction = [&other = *state](const auto& work) { compact(other, work); };
   state->slicers.train = slicer(shape.train);
@@ -492,8 +479,7 @@ void run_fit(const PlanRequest& request, const FitShape& shape, const Splits& da
   if (request.set_up) request.set_up(*state);
   if (request.search) search(*state, request, shape, annotator);
   fit(*state, shape);
-  if (request.on_host() && request.saves_at_end)
-    save_state(state->model, *state->optimizer, state->device);
+  if (request.on_host() && request.saves_at_end) save_state(*state);
   plan::mark("end");
 }
 

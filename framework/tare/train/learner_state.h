@@ -148,7 +148,7 @@ struct LearnerState {
     return planned_group ? planned_group.get() : options.group.get();
   }
   /// Whether the process trains alone, or is the rank that writes the files of the job.
-  [[nodiscard]] bool is_first_rank() const { return !options.group || options.group->is_first(); }
+  [[nodiscard]] bool is_first_rank() const { return !group() || group()->is_first(); }
   /// Returns the samples of the largest part of a batch that a rank works on.
   [[nodiscard]] int64_t own_batch() const;
   /// Adds to the options of a loader which part of each batch is this rank's.

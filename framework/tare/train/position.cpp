@@ -93,6 +93,12 @@ namespace {
 std::string prefix_of(int64_t rank) { return "rank" + std::to_string(rank) + '/'; }
 
 std::vector<NamedTensor> rng_of(const LearnerState& state) {
+  if (state.device.is_meta()) {  // a plan, which has their sizes alone
+    std::vector<NamedTensor> states = rng_state(c10::kCPU);
+    for (NamedTensor& one : states)
+      one.tensor = at::empty_like(one.tensor, at::TensorOptions(c10::kMeta));
+    return states;
+  }
   if (!state.loop || !state.loop->snapshot().taken()) return rng_state(state.device);
   const GeneratorScope now(state.device);
   state.loop->snapshot().restore_generators();
@@ -156,7 +162,11 @@ std::vector<NamedTensor> LearnerState::over_ranks(const std::vector<NamedTensor>
   for (size_t rank = 0; rank < all.size(); ++rank) {
     std::istringstream lines(all_names[rank]);
     size_t i = 0;
-    for (std::string name; std::getline(lines, name);) whole.push_back({name, all[rank].at(i++)});
+    // In a plan all ranks have the names of this one, and yet tensors of their own.
+    const std::string of_rank =
+        group()->is_planned() ? prefix_of(static_cast<int64_t>(rank)) : std::string();
+    for (std::string name; std::getline(lines, name);)
+      whole.push_back({of_rank + name, all[rank].at(i++)});
   }
   return whole;
 }
@@ -176,7 +186,7 @@ checkpoint::Contents LearnerState::contents(const CopyTensors& copy) const {
                      std::make_move_iterator(more.end()));
   };
   append(saved_gradients());
-  if (copy) {
+  if (copy && is_first_rank()) {
     copy("model", all.model);
     copy("optimizer", all.optimizer);
     copy("extra", all.extra);
