@@ -193,10 +193,14 @@ json end(const std::shared_ptr<Group>& group, const json& options) {
   std::vector<CallbackPtr> callbacks;
   if (group->rank() == options.value("rank", 1))
     callbacks.push_back(std::make_shared<EndAtStep>(options.at("how").get<std::string>(), 5));
-  Learner learner(
-      models::make("mlp", {.classes = 3, .sample_shape = {6}, .hidden = {8}}),
-      {.train = data, .valid = {}, .test = {}},
-      {.device = "cpu", .batch = 24, .callbacks = callbacks, .progress = false, .group = group});
+  Learner learner(models::make("mlp", {.classes = 3, .sample_shape = {6}, .hidden = {8}}),
+                  {.train = data, .valid = {}, .test = {}},
+                  {.device = "cpu",
+                   .batch = 24,
+                   .callbacks = callbacks,
+                   .progress = false,
+                   .group = group,
+                   .data_parallel = {.shard = options.value("shard", "none")}});
   const FitResult result = learner.fit(4);
   return {{"steps", result.steps}};
 }

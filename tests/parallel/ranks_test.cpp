@@ -98,6 +98,34 @@ TEST(Ranks, TakeSmallerPartsTogetherWhereOneRunsOutOfMemory) {
   }
 }
 
+TEST(Ranks, TakeSmallerPartsTogetherWhereTheyKeepParts) {
+  for (const char* shard : {"gradients", "parameters"}) {
+    json options{{"shard", shard}, {"pictures", true}, {"blocks", true},
+                 {"samples", 192}, {"batch", 96},      {"bucket_mib", 0.01}};
+    json alone = options;
+    alone["alone"] = true;
+    const json expected = results_of(1, "fit", alone).front();
+    const auto free = results_of(3, "fit", options);
+    options["budget"] = static_cast<int64_t>(0.6 * free[1]["peak"].get<double>());
+    for (const json& one : results_of(3, "fit", options)) {
+      EXPECT_GT(one["changes"], 0) << shard;
+      expect_near(one["rows"], expected["rows"], "rows");
+      expect_near(one["norm"], expected["norm"], "norm");
+    }
+  }
+}
+
+TEST(Ranks, EndWithTheOthersWhereTheyKeepParts) {
+  for (const char* shard : {"gradients", "parameters"})
+    for (const char* how : {"kill", "throw"}) {
+      const auto all = Job(3, "end", {{"how", how}, {"shard", shard}}).wait();
+      for (const size_t rank : {0, 2}) {
+        EXPECT_EQ(all[rank].status, 1) << shard << ' ' << how;
+        EXPECT_THAT(all[rank].err, ::testing::HasSubstr("rank 1 of 3"));
+      }
+    }
+}
+
 TEST(Ranks, KeepTheirPartsOfTheOptimizersState) {
   for (const char* kind : {"sgd", "adamw"})
     expect_equal_to_one({{"shard", "optimizer"}, {"optimizer", kind}, {"hidden", 40}});

@@ -21,7 +21,7 @@ namespace tare::parallel {
 /// With DataParallelOptions::shard `parameters` each rank also keeps the values of its own
 /// parameters alone (stage 3). Those of a block (block.h) are on all ranks while the block
 /// computes, in the forward and again in the backward; a bucket is the gradients of a block.
-/// Parameters outside of blocks are on all ranks from the first forward of a step to end_step().
+/// Parameters outside of blocks are on all ranks from the first forward of a step to close().
 /// While it lives, the parameters share storages, of which those of other ranks may be empty.
 ///
 /// Holds hooks on the parameters as long as it lives, and observes the blocks of the thread that
