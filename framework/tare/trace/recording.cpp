@@ -172,7 +172,20 @@ void meta_note(const Ledger& ledger) {
   for (const LedgerEntry& entry : ledger.entries()) {
     if (!entry.device.is_meta()) continue;
     const auto* block = static_cast<const Block*>(entry.data);
-    if (block && block->recording == s.recording) s.trace.categories.emplace(block->number, entry.category);
+    if (block && block->recording == s.recording)
+      s.trace.categories.emplace(block->number, entry.category);
+  }
+}
+
+void meta_note_stages(const Ledger& ledger,
+                      const std::function<std::optional<size_t>(const LedgerEntry&)>& stage_of) {
+  RecordingState& s = state();
+  const std::lock_guard lock(s.mutex);
+  if (!s.open) return;
+  for (const LedgerEntry& entry : ledger.entries()) {
+    const auto* block = entry.device.is_meta() ? static_cast<const Block*>(entry.data) : nullptr;
+    if (!block || block->recording != s.recording) continue;
+    if (const auto part = stage_of(entry)) s.trace.stages[block->number] = *part;
   }
 }
 

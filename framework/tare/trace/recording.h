@@ -3,6 +3,9 @@
 
 #include <ATen/core/operator_name.h>
 
+#include <cstddef>
+#include <functional>
+#include <optional>
 #include <string>
 
 #include "tare/memory/accountable.h"
@@ -26,6 +29,8 @@ class Recording {
 /// Passes a mark, or a note, on to the recording in progress; without one does nothing.
 void meta_mark(std::string name);
 void meta_note(const Ledger& ledger);
+void meta_note_stages(const Ledger& ledger,
+                      const std::function<std::optional<size_t>(const LedgerEntry&)>& stage_of);
 
 /// Begins, with `on`, or ends a part of the recording that is not in the trace.
 void pause_recording(bool on);

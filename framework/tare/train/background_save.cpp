@@ -26,8 +26,8 @@ constexpr const char* kOptimizer = "optimizer";
 constexpr const char* kExtra = "extra";
 
 /// Returns the states of the random generators; on meta tensors those of the host, without values.
-std::vector<NamedTensor> generators_of(c10::Device device) {
-  if (!device.is_meta()) return rng_state(device);
+std::vector<NamedTensor> generators_of(const LearnerState& learner) {
+  if (!learner.device.is_meta()) return rng_state(learner.devices());
   std::vector<NamedTensor> states = rng_state(c10::kCPU);
   for (NamedTensor& state : states)
     state.tensor = at::empty_like(state.tensor, at::TensorOptions(c10::kMeta));
@@ -45,7 +45,7 @@ void BackgroundSave::prepare(const std::vector<CallbackPtr>& callbacks) {
     copy(kModel, model);
     std::vector<NamedTensor> optimizer = state_.optimizer->state();
     copy(kOptimizer, optimizer);
-    std::vector<NamedTensor> generators = generators_of(state_.device);
+    std::vector<NamedTensor> generators = generators_of(state_);
     copy(kExtra, generators);
     for (const auto& callback : callbacks) {
       const auto* const averaged = dynamic_cast<const AveragedWeights*>(callback.get());

@@ -101,6 +101,7 @@ class FitLoop {
   [[nodiscard]] bool has_own_samples() const;
   bool try_update(const Batch& whole, const std::vector<BatchPart>& parts);
   bool try_parts(const std::vector<BatchPart>& parts);
+  bool try_pipelined(const std::vector<BatchPart>& parts);
   bool try_backward(double share, std::optional<double> counted);
   void forward(std::optional<double> counted);
   void check_loss() const;

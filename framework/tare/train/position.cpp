@@ -93,10 +93,10 @@ namespace {
 std::string prefix_of(int64_t rank) { return "rank" + std::to_string(rank) + '/'; }
 
 std::vector<NamedTensor> rng_of(const LearnerState& state) {
-  if (!state.loop || !state.loop->snapshot().taken()) return rng_state(state.device);
-  const GeneratorScope now(state.device);
+  if (!state.loop || !state.loop->snapshot().taken()) return rng_state(state.devices());
+  const GeneratorScope now(state.devices());
   state.loop->snapshot().restore_generators();
-  return rng_state(state.device);
+  return rng_state(state.devices());
 }
 
 }  // namespace
