@@ -58,8 +58,4 @@ torch::Tensor drop(const torch::Tensor& x, double p, bool training) {
   return p > 0 && training ? torch::dropout(x, p, true) : x;
 }
 
-torch::Tensor beside(const torch::Tensor& x, const torch::Tensor& tensor) {
-  return tensor.device() == x.device() ? tensor : tensor.to(x.device());
-}
-
 }  // namespace tare::models

@@ -50,11 +50,6 @@ void init_weights(torch::nn::Module& module);
 /// Applies dropout before the head; identity for p = 0 and in evaluation mode.
 [[nodiscard]] torch::Tensor drop(const torch::Tensor& x, double p, bool training);
 
-/// Returns `tensor`, or where it is on another device than `x`, a copy there, through which
-/// gradients go: for a weight or an output that two blocks of a model use, which may be on two
-/// devices.
-[[nodiscard]] torch::Tensor beside(const torch::Tensor& x, const torch::Tensor& tensor);
-
 /// Makes a family that builds `Holder(options)` with these layer groups.
 template <class Holder>
 [[nodiscard]] Family make_family(Family family, std::vector<LayerGroup> groups) {

@@ -186,13 +186,9 @@ TEST_P(CudaStages, ArePlannedCardByCard) {
     peaks.push_back(std::make_unique<memory::PeakScope>(cards_[i]));
   }
   learner->fit(2);
-  // Where a sum of gradients or a temporary tensor of a step is counted on the other card.
-  constexpr double kShare = 0.02;
-  for (size_t i = 0; i < 2; ++i) {
-    const auto measured = static_cast<double>(peaks[i]->peak_above_start_bytes());
-    EXPECT_NEAR(static_cast<double>(plan.stages[i].peak_bytes), measured, kShare * measured)
+  for (size_t i = 0; i < 2; ++i)
+    EXPECT_EQ(plan.stages[i].peak_bytes, peaks[i]->peak_above_start_bytes())
         << plan.stages[i].device << ", " << plan.stages[i].groups;
-  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, CudaStages, ::testing::Values("resnet18", "gpt", "vit", "unet"),
@@ -241,14 +237,18 @@ TEST_P(CudaStagesOf, WorkInSmallerPartsWhereOneCardIsFull) {
     return second.usage().reserved_bytes;
   };
   const int64_t whole = fit({});
-  (void)allocated();
   const auto changes = std::make_shared<Changes>();
-  constexpr int64_t kLess = int64_t{24} << 20;  // a segment for large blocks is 20 MiB
-  second.set_budget(whole - kLess);
-  const int64_t in_parts = fit({changes});
+  // How much less must be there depends on what the segments of the allocator have left.
+  constexpr int64_t kStep = int64_t{8} << 20;
+  int64_t budget = whole;
+  while (changes->count() == 0 && budget > kStep) {
+    (void)allocated();
+    budget -= kStep;
+    second.set_budget(budget);
+    EXPECT_LE(fit({changes}), budget);
+  }
   second.set_budget({});
   EXPECT_GT(changes->count(), 0);
-  EXPECT_LE(in_parts, whole - kLess);
 }
 
 TEST_P(CudaStagesOf, RefuseCardsThatCannotBe) {

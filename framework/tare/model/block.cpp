@@ -241,6 +241,13 @@ BlockObserver::~BlockObserver() { observer = outer_; }
 
 void BlockObserver::take(const torch::nn::Module&, Tensors&) {}
 
+at::Tensor BlockObserver::beside(const at::Tensor& tensor) { return tensor; }
+
+at::Tensor beside(const at::Tensor& x, const at::Tensor& tensor) {
+  const at::Tensor there = tensor.device() == x.device() ? tensor : tensor.to(x.device());
+  return observer ? observer->beside(there) : there;
+}
+
 bool Block::observed() noexcept { return observer != nullptr; }
 
 at::Tensor Block::run(torch::nn::Module& module, Body body, Tensors inputs) const {

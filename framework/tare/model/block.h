@@ -36,8 +36,11 @@ class BlockObserver {
   BlockObserver(const BlockObserver&) = delete;
   BlockObserver& operator=(const BlockObserver&) = delete;
 
-  /// May replace the inputs of `block`, of which undefined ones are none; called before enter().
+  /// Replaces those of the inputs of `block` that it likes to; called before enter(). Undefined
+  /// ones are absent. The default replaces none.
   virtual void take(const torch::nn::Module& block, std::vector<at::Tensor>& inputs);
+  /// Replaces a tensor that beside() is given outside of all blocks; the default does not.
+  virtual at::Tensor beside(const at::Tensor& tensor);
   /// Called when the forward of `block` begins, on the calling thread.
   virtual void enter(const torch::nn::Module& block) = 0;
   /// Called when the forward of `block` ends with `output`.
@@ -46,6 +49,11 @@ class BlockObserver {
  private:
   BlockObserver* outer_;
 };
+
+/// Returns `tensor`, or where it is on another device than `x`, a copy there, through which
+/// gradients go: for a weight or an output that two blocks of a model use. The blocks of a model
+/// that is divided (parallel/stages.h) may be on two devices.
+[[nodiscard]] at::Tensor beside(const at::Tensor& x, const at::Tensor& tensor);
 
 /// Lets a module recompute or offload its activations, and be observed. A module that also derives
 /// from it,

@@ -6,25 +6,30 @@
 #include <torch/nn/module.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "tare/trace/trace_stages.h"
 
 namespace tare {
 namespace {
 
-constexpr const char* kFrom = "from";
+constexpr const char *kFrom = "from", *kThen = "then";
 
-/// Allocates what at::Tensor::to() allocates on another device, and its gradient.
+/// Allocates what at::Tensor::to() allocates on another device, and its gradient on the device of
+/// the stage `from`. The backward goes on in the stage `then`.
 struct StageCopy : torch::autograd::Function<StageCopy> {
   static at::Tensor forward(torch::autograd::AutogradContext* ctx, const at::Tensor& input,
-                            int64_t from) {
+                            int64_t from, int64_t then) {
     ctx->saved_data[kFrom] = from;
+    ctx->saved_data[kThen] = then;
     return at::empty_like(input);
   }
   static std::vector<at::Tensor> backward(torch::autograd::AutogradContext* ctx,
                                           const std::vector<at::Tensor>& gradients) {
     plan::mark_stage(static_cast<size_t>(ctx->saved_data[kFrom].toInt()));
-    return {at::empty_like(gradients.front()), at::Tensor()};
+    at::Tensor gradient = at::empty_like(gradients.front());
+    plan::mark_stage(static_cast<size_t>(ctx->saved_data[kThen].toInt()));
+    return {std::move(gradient), at::Tensor(), at::Tensor()};
   }
 };
 
@@ -54,7 +59,13 @@ void StageWatch::take(const torch::nn::Module& block, std::vector<at::Tensor>& i
   const auto from = static_cast<int64_t>(now_);
   begin(found->second);
   for (at::Tensor& input : inputs)
-    if (input.defined()) input = StageCopy::apply(input, from);
+    if (input.defined()) input = StageCopy::apply(input, from, from);
+}
+
+at::Tensor StageWatch::beside(const at::Tensor& tensor) {
+  const auto from = plan::stage_of(tensor);
+  if (!from || *from == now_) return tensor;
+  return StageCopy::apply(tensor, static_cast<int64_t>(*from), static_cast<int64_t>(now_));
 }
 
 void note_stages(const LearnerState& state, const Ledger& ledger) {

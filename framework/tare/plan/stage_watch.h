@@ -21,6 +21,7 @@ class StageWatch final : public BlockObserver {
   ~StageWatch() override;
 
   void take(const torch::nn::Module& block, std::vector<at::Tensor>& inputs) override;
+  at::Tensor beside(const at::Tensor& tensor) override;
   void enter(const torch::nn::Module&) override {}
   void leave(const torch::nn::Module&, const at::Tensor&) override {}
 

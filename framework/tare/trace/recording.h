@@ -32,6 +32,11 @@ void meta_note(const Ledger& ledger);
 void meta_note_stages(const Ledger& ledger,
                       const std::function<std::optional<size_t>(const LedgerEntry&)>& stage_of);
 
+/// Says which stage is at work, for meta_stage_of() of the blocks that are born from now on.
+void meta_stage(size_t stage);
+/// Returns the stage of a block of the recording, as noted or else as born; unset: of none.
+[[nodiscard]] std::optional<size_t> meta_stage_of(const LedgerEntry& entry);
+
 /// Begins, with `on`, or ends a part of the recording that is not in the trace.
 void pause_recording(bool on);
 

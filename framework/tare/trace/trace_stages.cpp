@@ -25,7 +25,16 @@ std::optional<size_t> stage_in(const Mark& mark) {
 
 }  // namespace
 
-void mark_stage(size_t stage) { mark(std::string(kStage) + std::to_string(stage)); }
+void mark_stage(size_t stage) {
+  mark(std::string(kStage) + std::to_string(stage));
+  meta_stage(stage);
+}
+
+std::optional<size_t> stage_of(const at::Tensor& tensor) {
+  Ledger ledger;
+  ledger.add(Category::other, "", tensor);
+  return ledger.entries().empty() ? std::nullopt : meta_stage_of(ledger.entries().front());
+}
 
 void note_stages(const Ledger& ledger,
                  const std::function<std::optional<size_t>(const LedgerEntry&)>& stage_of) {

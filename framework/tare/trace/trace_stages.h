@@ -1,6 +1,8 @@
 // The stages of a trace whose work is divided over several devices.
 #pragma once
 
+#include <ATen/core/Tensor.h>
+
 #include <cstddef>
 #include <functional>
 #include <optional>
@@ -20,6 +22,10 @@ void mark_stage(size_t stage);
 /// that is where it was born. The last word on a block counts.
 void note_stages(const Ledger& ledger,
                  const std::function<std::optional<size_t>(const LedgerEntry&)>& stage_of);
+
+/// Returns the stage on whose device the storage of a meta tensor is in the trace that is being
+/// recorded; unset: the storage is not in it.
+[[nodiscard]] std::optional<size_t> stage_of(const at::Tensor& tensor);
 
 /// Holds what of a trace is on one device.
 struct StageTrace {
