@@ -5,6 +5,9 @@
 
 #include "contract/traits.h"
 #include "learner/state.h"
+#include "tare/callback/averaged_weights.h"
+#include "tare/callback/csv_log.h"
+#include "tare/callback/gradient_norm.h"
 #include "tare/checkpoint/checkpoint.h"
 #include "tare/model/registry.h"
 #include "tare/plan/plan.h"
@@ -80,6 +83,25 @@ class CudaStages : public ::testing::TestWithParam<const char*> {
     return names;
   }
 
+  /// Compares a training on all cards with one on the first card.
+  void expect_as_one_card(const std::function<void(LearnerOptions&)>& change,
+                          double rounding) const {
+    const auto train = [&](const Names& stages) {
+      LearnerOptions all = options(stages);
+      if (change) change(all);
+      auto learner = made(std::move(all));
+      std::vector<double> losses;
+      for (const EpochRow& row : learner->fit(2).epochs)
+        losses.insert(losses.end(), {row.train_loss, row.valid_loss});
+      return std::pair(losses, flat(learner->model()));
+    };
+    const auto [losses, weights] = train({});
+    const auto [in_stages, weights_of_stages] = train(all_cards());
+    for (size_t i = 0; i < losses.size(); ++i) EXPECT_NEAR(losses[i], in_stages[i], rounding) << i;
+    EXPECT_LE((weights - weights_of_stages).norm().item<double>(),
+              rounding * weights.norm().item<double>());
+  }
+
   std::vector<c10::Device> cards_;
   TempDir folder_;
 };
@@ -132,22 +154,9 @@ TEST_P(CudaStages, KeepEachPartOnItsCardAndLeaveNoneBehind) {
 
 TEST_P(CudaStages, TrainAsOneCard) {
   if (!memory::kernels_compute()) GTEST_SKIP() << "kernels compute nothing";
-  const auto train = [&](const Names& stages) {
-    auto learner = made(options(stages));
-    const FitResult fit = learner->fit(2);
-    std::vector<double> losses;
-    for (const EpochRow& row : fit.epochs)
-      losses.insert(losses.end(), {row.train_loss, row.valid_loss});
-    return std::pair(losses, flat(learner->model()));
-  };
-  const auto [losses, weights] = train({});
-  const auto [in_parts, weights_of_parts] = train(all_cards());
   // The norm for the clipping is the sum of that of each card, and a sum of gradients on two cards
   // has another order.
-  constexpr double kRounding = 1e-4;
-  for (size_t i = 0; i < losses.size(); ++i) EXPECT_NEAR(losses[i], in_parts[i], kRounding) << i;
-  EXPECT_LE((weights - weights_of_parts).norm().item<double>(),
-            kRounding * weights.norm().item<double>());
+  expect_as_one_card({}, 1e-4);
 }
 
 TEST_P(CudaStages, ContinueFromTheGeneratorsOfAllCards) {
@@ -196,6 +205,24 @@ INSTANTIATE_TEST_SUITE_P(Models, CudaStages, ::testing::Values("resnet18", "gpt"
 
 class CudaStagesOf : public CudaStages {};
 INSTANTIATE_TEST_SUITE_P(Gpt, CudaStagesOf, ::testing::Values("gpt"));
+
+TEST_P(CudaStagesOf, TrainAsOneCardInSixteenBits) {
+  if (!memory::kernels_compute()) GTEST_SKIP() << "kernels compute nothing";
+  for (const char* precision : {"bf16", "fp16", "bf16-true"})
+    expect_as_one_card([&](LearnerOptions& all) { all.precision = precision; }, 2e-2);
+}
+
+TEST_P(CudaStagesOf, TrainAsOneCardWithCallbacksThatComputeThere) {
+  if (!memory::kernels_compute()) GTEST_SKIP() << "kernels compute nothing";
+  expect_as_one_card(
+      [](LearnerOptions& all) {
+        all.callbacks = {std::make_shared<Ema>(), std::make_shared<GradientNorm>(),
+                         std::make_shared<CsvLog>()};
+        all.optimizer.kind = "adamw8bit";
+        all.recompute = {"all"};
+      },
+      1e-3);
+}
 
 TEST_P(CudaStagesOf, AutoTakesAllCards) {
   const auto learner = made(options({"auto"}));

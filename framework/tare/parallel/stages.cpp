@@ -310,12 +310,18 @@ std::optional<size_t> Stages::stage_of(const std::string& tensor) const {
   return found == stage_by_name_.end() ? std::nullopt : std::optional(found->second);
 }
 
+bool Stages::holds(const Model& model) const {
+  return std::ranges::all_of(model.state(), [this](const NamedTensor& one) {
+    return one.tensor.device() == all_[*stage_of(one.name)].device;
+  });
+}
+
 void Stages::place(Model& model) const {
   const auto device_of = [this](const std::string& name) { return all_[*stage_of(name)].device; };
+  for (const Parameter& one : model.parameters()) one.tensor.mutable_grad().reset();
   std::unordered_map<const void*, c10::Device> wanted;
   for (const auto& [name, tensor] : model.state()) {
     const c10::Device device = device_of(name);
-    tensor.mutable_grad().reset();
     if (tensor.is_meta() && !device.is_meta())
       throw DeviceError("learner.stages", "'" + printable(name) +
                                               "' is on meta and has no values to move to " +

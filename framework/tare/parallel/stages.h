@@ -74,6 +74,8 @@ class Stages {
   /// has none of that name. A buffer that lies in no layer group and no block is in the first
   /// stage.
   [[nodiscard]] std::optional<size_t> stage_of(const std::string& tensor) const;
+  /// Whether all parameters and buffers of the model are on their devices.
+  [[nodiscard]] bool holds(const Model& model) const;
   /// Moves the parameters and buffers of the model to their devices, in place, and has its blocks
   /// copy their inputs there. Gradients become undefined. Throws DeviceError for a tensor that is
   /// on meta and has no values to move, and OutOfMemory; what is moved then stays so.

@@ -148,7 +148,7 @@ const DatasetPtr& LearnerState::split(Split which, const char* call) const {
 }
 
 void LearnerState::return_to_device() {
-  if (!stages.empty() || model.device() != device) place();
+  if (stages.empty() ? model.device() != device : !stages.holds(model)) place();
   for (auto& [tensor, from] : state_on_host)
     if (tensor.device() != from) tensor.set_data(tensor.to(from));
   state_on_host.clear();
