@@ -9,6 +9,7 @@
 #include "tare/cli/output.h"
 #include "tare/cli/ranks.h"
 #include "tare/cli/shipped.h"
+#include "tare/learner/learner_devices.h"
 #include "tare/memory/backend.h"
 #include "tare/memory/context.h"
 #include "tare/memory/oom.h"
@@ -17,7 +18,6 @@
 #include "tare/recipe/plan.h"
 #include "tare/recipe/run.h"
 #include "tare/runtime/absent_device.h"
-#include "tare/runtime/device_name.h"
 #include "tare/runtime/init.h"
 #include "tare/trace/measurements.h"
 #include "tare/train/interrupt.h"
@@ -114,7 +114,8 @@ void check_device_budget(const Arguments& arguments, c10::Device device, const s
 
 /// Limits what tensors may take. `call`: the command, for messages.
 void set_budgets(const Arguments& arguments, const RecipeOptions& recipe, const std::string& call) {
-  const c10::Device device = runtime::open_device(recipe.learner.device);
+  const std::vector<c10::Device> devices = open_devices(recipe.learner);
+  const c10::Device device = devices.front();
   if (device.is_cpu() && arguments.has("device-budget")) {
     const std::string why = runtime::why_host();
     throw ConfigError(call, "--device-budget is for a GPU, and this run uses the host" +
@@ -123,9 +124,9 @@ void set_budgets(const Arguments& arguments, const RecipeOptions& recipe, const 
   if (!device.is_cpu() && arguments.has("host-budget"))
     log::warning("--host-budget limits the tensors of the host, and the run is on " + device.str() +
                  ": --device-budget limits those");
-  check_device_budget(arguments, device, call);
+  for (const c10::Device one : devices) check_device_budget(arguments, one, call);
   set_budget(arguments, "host-budget", c10::kCPU);
-  set_budget(arguments, "device-budget", device);
+  for (const c10::Device one : devices) set_budget(arguments, "device-budget", one);
 }
 
 constexpr int64_t kMostRanks = 1024;
@@ -250,7 +251,7 @@ int run_command(const Arguments& arguments) {
     log::error(error.what());
     return kFailed;
   }
-  note_context_of(runtime::parse_device(recipe.learner.device));
+  for (const c10::Device device : parse_devices(recipe.learner)) note_context_of(device);
   if (arguments.has("json") && is_first)
     io::write_atomically(arguments.get("json"), to_json(report) + '\n');
   if (report.unsaved)

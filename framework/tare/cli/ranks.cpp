@@ -252,6 +252,11 @@ std::shared_ptr<parallel::Group> join_ranks(RecipeOptions& recipe, double answer
         throw ConfigError("ranks", "rank " + std::to_string(rank) +
                                        " has another recipe than rank 0: start all ranks with one "
                                        "recipe and the same settings");
+    if (!recipe.learner.stages.empty())
+      throw ConfigError(recipe.file.place("stages"), "stages",
+                        "divide the model of one process, and several ranks train",
+                        "no stages where several ranks train",
+                        std::to_string(recipe.learner.stages.size()) + " stages");
     recipe.learner.device = device_of(recipe.learner.device, world);
   } catch (...) {
     group->fail(std::current_exception());

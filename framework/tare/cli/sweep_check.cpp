@@ -330,6 +330,11 @@ void check_logs(const SweepOptions& sweep, const RecipeOptions& recipe) {
 /// Throws for a card by its number where other machines do the runs, of which each sees the cards
 /// that it was given.
 void check_card(const SweepOptions& sweep, const RecipeOptions& recipe) {
+  if (!recipe.learner.stages.empty())
+    throw ConfigError(recipe.file.place("stages"), "stages",
+                      "divide a model over several devices, and a sweep gives each run one",
+                      "no stages in a sweep",
+                      std::to_string(recipe.learner.stages.size()) + " stages");
   const std::string& device = recipe.learner.device;
   if (!device.starts_with("cuda:") || device == "cuda:0") return;
   if (!launch::executor_type(sweep.executor).is_remote) return;

@@ -16,10 +16,12 @@
 #include "tare/base/no_findings.h"
 #include "tare/memory/phase.h"
 #include "tare/model/held_weights.h"
+#include "tare/plan/stage_watch.h"
 #include "tare/trace/blocks.h"
 #include "tare/trace/estimate.h"
 #include "tare/trace/flat_weights.h"
 #include "tare/trace/host_trace.h"
+#include "tare/trace/trace_stages.h"
 #include "tare/train/fit_loop.h"
 #include "tare/train/learner_state.h"
 #include "tare/train/lr_search.h"
@@ -115,7 +117,15 @@ class LedgerAnnotator final : public Callback {
     if (marks_attempts_) plan::mark(plan::kAttemptBegins);
     return note();
   }
-  Action after_loss(FitContext&) override { return note(); }
+  // The backward of the loss is work of the last stage.
+  Action after_loss(FitContext& context) override {
+    if (state_->before_forward && context.loss.requires_grad())
+      context.loss.register_hook([last = state_->stages.size() - 1](const at::Tensor& gradient) {
+        plan::mark_stage(last);
+        return gradient;
+      });
+    return note();
+  }
   Action after_backward(FitContext&) override { return note(); }
   Action after_batch(FitContext&) override {
     if (marks_attempts_) plan::mark(plan::kAttemptEnds);
@@ -125,7 +135,9 @@ class LedgerAnnotator final : public Callback {
  private:
   bool marks_attempts_;
   Action note() {
-    plan::note(state_->ledger());
+    const Ledger ledger = state_->ledger();
+    plan::note(ledger);
+    if (state_->before_forward) note_stages(*state_, ledger);
     return Action::proceed;
   }
   const LearnerState* state_ = nullptr;
@@ -230,8 +242,9 @@ SplitShape split_shape(const PlanRequest& request, const BatchAllocations& work,
     whole = std::min(whole, request.batches);
     if (request.batches <= samples / size) rest = 0;
   }
-  return {.whole = batch_shape(own(size), part),
-          .last = batch_shape(own(rest), part),
+  const bool all = training && options.stages.size() > 1;  // see FitLoop::try_pipelined()
+  return {.whole = batch_shape(own(size), part, all),
+          .last = batch_shape(own(rest), part, all),
           .count = whole,
           .ahead = ahead,
           .makers = request.on_host() ? options.workers : 0,
@@ -394,7 +407,7 @@ std::unique_ptr<LearnerState> set_up_state(const PlanRequest& request, const Spl
   {
     const plan::OffCard host;
     state = std::make_unique<LearnerState>(request.model(), data, options);
-    state->set_up(device);
+    state->set_up(device, stages_of(state->model, request, device));
   }
   if (!request.on_host()) bring_to_card(state->model);
   return state;
@@ -470,6 +483,8 @@ void run_fit(const PlanRequest& request, const FitShape& shape, const Splits& da
              c10::DeviceType device) {
   const auto state = planned_state(request, shape, data, options, device);
   annotator->follow(*state);
+  std::optional<StageWatch> stages;
+  if (request.cards.size() > 1) stages.emplace(*state);
   if (request.before) request.before(*state);
   plan::mark(plan::kCacheReturned);
   plan::mark("begin");
@@ -490,9 +505,9 @@ FitTrace counted(plan::Trace trace) {
 
 }  // namespace
 
-BatchShape batch_shape(int64_t samples, int64_t size) {
+BatchShape batch_shape(int64_t samples, int64_t size, bool all) {
   if (samples <= size) return {.samples = samples, .smallest = samples};
-  const int64_t count = (samples - 1) / size + 1, parts = std::min<int64_t>(count, 3);
+  const int64_t count = (samples - 1) / size + 1, parts = all ? count : std::min<int64_t>(count, 3);
   return {.samples = samples,
           .parts = parts,
           .smallest = samples / count,
@@ -512,6 +527,13 @@ FitShape shape_of(const PlanRequest& request, int64_t batch, const PartSizes& pa
   }
   shape.batches = request.batches;
   return shape;
+}
+
+parallel::Stages stages_of(const Model& model, const PlanRequest& request, c10::Device device) {
+  std::vector<int64_t> capacities;
+  for (const plan::Target& card : request.cards) capacities.push_back(card.capacity_bytes);
+  const auto& stages = request.options.stages;
+  return {model, stages, std::vector(stages.size(), device), capacities, "plan"};
 }
 
 FitTrace trace_fit(const PlanRequest& request, int64_t batch, const PartSizes& parts) {

@@ -13,6 +13,7 @@
 #include "tare/model/precision.h"
 #include "tare/plan/fit_probe.h"
 #include "tare/trace/card_workspace.h"
+#include "tare/trace/trace_stages.h"
 
 namespace tare {
 namespace {
@@ -145,6 +146,7 @@ class Planner {
     plan.at = found.at;
     plan.fits = found.fits;
     plan.returns_cache = found.fits && found.returns_cache;
+    plan.stages = stages_;
     plan.padding = padding_of(request_.train->data(), request_.options);
     if (probe_) {
       plan.method = "probe";
@@ -335,7 +337,51 @@ class Planner {
     const FitTrace fit = probe_ ? probe_->of(batch, parts) : trace_fit(request, batch, parts);
     if (!probe_ && !target_.caches) require_verified(fit.trace);
     if (target_.caches && !not_counted_) not_counted_ = plan::not_counted_on_card(fit.trace);
-    return plan::estimate(fit.trace, fit.counted, target_);
+    return request.cards.size() < 2 ? plan::estimate(fit.trace, fit.counted, target_)
+                                    : of_all_cards(request, fit);
+  }
+
+  /// Returns the sums over the cards, and notes the figures of each.
+  [[nodiscard]] Estimate of_all_cards(const PlanRequest& request, const FitTrace& fit) {
+    Estimate all;
+    double fullest = 0;
+    std::vector<StagePlan> stages = stages_without_figures(request);
+    for (size_t i = 0; i < request.cards.size(); ++i) {
+      const Target& card = request.cards[i];
+      const auto [trace, section] = plan::trace_of_stage(fit.trace, fit.counted, i);
+      const Estimate own = plan::estimate(trace, section, card);
+      all.start_bytes += own.start_bytes;
+      all.peak_bytes += own.peak_bytes;
+      all.reserved_bytes += own.reserved_bytes;
+      for (size_t c = 0; c < kCategories; ++c) all.categories.bytes[c] += own.categories.bytes[c];
+      all.fits = all.fits && own.fits;
+      all.returns_cache = all.returns_cache || own.returns_cache;
+      const double share =
+          static_cast<double>(own.reserved_bytes) / static_cast<double>(card.capacity_bytes);
+      if (share > fullest) {
+        fullest = share;
+        all.at = card.name + ": " + own.at;
+      }
+      stages[i].start_bytes = own.start_bytes;
+      stages[i].peak_bytes = own.peak_bytes;
+      stages[i].reserved_bytes = own.reserved_bytes;
+      stages[i].fits = own.fits;
+    }
+    if (stages_.empty()) stages_ = std::move(stages);  // of the first estimate
+    return all;
+  }
+
+  /// Returns the stages of the model, without figures.
+  [[nodiscard]] static std::vector<StagePlan> stages_without_figures(const PlanRequest& request) {
+    const plan::MetaScope meta;
+    const Model model = request.model();
+    const parallel::Stages stages = stages_of(model, request, c10::kMeta);
+    std::vector<StagePlan> all;
+    for (size_t i = 0; i < stages.size(); ++i)
+      all.push_back({.device = request.cards[i].name,
+                     .groups = stages.groups_text(model, i),
+                     .capacity_bytes = request.cards[i].capacity_bytes});
+    return all;
   }
 
   /// Refuses operators whose memory nobody has compared with the host's: a plan never guesses.
@@ -393,6 +439,7 @@ class Planner {
   const Target& target_;
   std::optional<FitProbe> probe_;
   std::string why_probe_;
+  std::vector<StagePlan> stages_;                        // of the first estimate
   std::optional<std::vector<std::string>> not_counted_;  // of the first estimate
 };
 

@@ -95,8 +95,8 @@ FitLoop::FitLoop(LearnerState& state, LearnerView& learner, FitStart start, cons
   {
     const Phase phase(PhaseKind::step);  // what every step works with
     optimizer_->prepare();
-    snapshot_.prepare(state_.model, state_.device);
-    meter_.prepare(state_.device, state_.for_card);
+    snapshot_.prepare(state_.model, state_.devices());
+    meter_.prepare(state_.output_device(), state_.for_card);
   }
   context_.bfloat16_on_host =
       state_.device.is_cpu() && product_type(state_.precision) == c10::kBFloat16;
@@ -401,7 +401,7 @@ void FitLoop::validate_inside() {
   c.row.samples = trained.samples;
   c.row.seconds += seconds_since(*training_since_);
   const bool done = [&] {
-    const GeneratorScope generators(state_.device);
+    const GeneratorScope generators(state_.devices());
     return validate();
   }();
   if (done) {

@@ -104,6 +104,7 @@ class FitLoop {
   [[nodiscard]] bool has_own_samples() const;
   bool try_update(const Batch& whole, const std::vector<BatchPart>& parts);
   bool try_parts(const std::vector<BatchPart>& parts);
+  bool try_pipelined(const std::vector<BatchPart>& parts);
   bool try_backward(double share, std::optional<double> counted);
   void forward(std::optional<double> counted);
   void check_loss() const;
@@ -167,7 +168,7 @@ class FitLoop {
   LossMeter meter_;
   LossMean loss_mean_;
   StepSnapshot snapshot_;
-  std::optional<Ranks> ranks_;  // unset: the process is alone
+  std::optional<Ranks> ranks_;                          // unset: the process is alone
   std::unique_ptr<parallel::ShardedExchange> sharded_;  // null: each rank has all gradients
   std::optional<MicroBatches> micro_batches_;
   GeneratorSnapshot before_update_;  // after before_batch, which is not called again

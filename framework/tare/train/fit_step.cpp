@@ -1,5 +1,6 @@
 // Does a step of a fit: forward and backward in parts, again in smaller ones while memory is out.
 #include <cmath>
+#include <utility>
 
 #include "tare/memory/oom.h"
 #include "tare/memory/oom_report.h"
@@ -37,8 +38,8 @@ bool FitLoop::update() {
   if (!stepper_) earlier_gradients_ = p.take_gradients();
   if (ranks_) ranks_->begin_step(*optimizer_, has_own_samples() ? p.counted(c.data) : 0, wish());
   if (sharded_) sharded_->begin_step();
-  if (!callbacks_.empty()) before_update_.take(p.device);  // else nothing was drawn yet
-  bool cut = false;                                        // in parts, by what memory allows
+  if (!callbacks_.empty()) before_update_.take(p.devices());  // else nothing was drawn yet
+  bool cut = false;                                           // in parts, by what memory allows
   const auto work = [&](int64_t size) {
     cut = !p.options.micro_batch && size < c.data.size();
     if (size >= c.data.size() && !sharded_) return try_update(whole, {});
@@ -94,15 +95,46 @@ bool FitLoop::try_parts(const std::vector<BatchPart>& parts) {
   bool wanted = true;
   loss_mean_ = {};
   c.micro_batches = static_cast<int64_t>(parts.size());
-  for (c.micro_batch = 0; wanted && c.micro_batch < c.micro_batches; ++c.micro_batch) {
-    const auto& [batch, share, counted] = parts[static_cast<size_t>(c.micro_batch)];
-    c.data = batch;
-    wanted = try_backward(share, counted);
-    loss_mean_.add(c, share);
+  if (state_.stages.size() > 1) {
+    wanted = try_pipelined(parts);
+  } else {
+    for (c.micro_batch = 0; wanted && c.micro_batch < c.micro_batches; ++c.micro_batch) {
+      const auto& [batch, share, counted] = parts[static_cast<size_t>(c.micro_batch)];
+      c.data = batch;
+      wanted = try_backward(share, counted);
+      loss_mean_.add(c, share);
+    }
   }
   c.micro_batch = 0;
   c.micro_batches = 1;
   c.loss = loss_mean_.take();
+  return wanted;
+}
+
+// The devices of the stages work at the same time: nothing here waits for them, so each is given
+// its share of a forward while the next one still does its share of the forward before. The
+// backwards add up the gradients in the order of the micro-batches, as without stages. (Huang et
+// al. 2019, "GPipe".)
+bool FitLoop::try_pipelined(const std::vector<BatchPart>& parts) {
+  FitContext& c = context_;
+  std::vector<at::Tensor> losses;
+  bool wanted = true;
+  for (c.micro_batch = 0; wanted && c.micro_batch < c.micro_batches; ++c.micro_batch) {
+    const BatchPart& part = parts[static_cast<size_t>(c.micro_batch)];
+    c.data = part.batch;
+    forward(part.counted);
+    wanted = allows(&Callback::after_loss, Action::skip);
+    losses.push_back(c.loss);
+    loss_mean_.add(c, part.share);
+  }
+  for (c.micro_batch = 0; wanted && c.micro_batch < c.micro_batches; ++c.micro_batch) {
+    const BatchPart& part = parts[static_cast<size_t>(c.micro_batch)];
+    c.data = part.batch;
+    c.loss = std::exchange(losses[static_cast<size_t>(c.micro_batch)], {});
+    check_loss();
+    backward(part.share);
+    c.loss.reset();
+  }
   return wanted;
 }
 

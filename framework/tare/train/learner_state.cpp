@@ -22,13 +22,15 @@
 
 namespace tare {
 
-void LearnerState::set_up(c10::Device to) {
+void LearnerState::set_up(c10::Device to, parallel::Stages over) {
   precision = parse_precision(options.precision, "learner");
   set_recompute(options.recompute);
   loss = resolve(options.loss);
   for (const auto& metric : options.metrics) metrics.emplace_back(metric);
   check_metric_names();
   device = to;
+  stages = std::move(over);
+  devices_ = stages.empty() ? std::vector{device} : stages.devices();
   pins = memory::has_streams(to) && memory::backend(to).traits().pins;
   check_autocast();
   set_offload(options.offload);
@@ -39,13 +41,23 @@ void LearnerState::set_up(c10::Device to) {
   if (options.kernels.channels_last) model.to_channels_last();
   hold_frozen();
   if (device.is_meta()) return;
-  model.to(device);
+  place();
   if (options.group) {
     std::vector<at::Tensor> all;
     for (const NamedTensor& one : model.state()) all.push_back(one.tensor);
     options.group->broadcast(all);
   }
-  born_after = memory::backend(device).sequence();
+  for (const c10::Device one : devices()) born_after.push_back(memory::backend(one).sequence());
+}
+
+void LearnerState::place() {
+  stages.empty() ? parallel::place(model, device) : stages.place(model);
+}
+
+void LearnerState::gather(Outputs& outputs) const {
+  if (stages.size() < 2) return;
+  for (at::Tensor& output : outputs)
+    if (output.defined() && output.device() != output_device()) output = output.to(output_device());
 }
 
 void LearnerState::warn_of_precision() const {
@@ -106,7 +118,7 @@ void LearnerState::hold_frozen() {
   const auto hold = [&] { model.hold_frozen(on); };
   if (holds_frozen(model, on)) return;
   if (planned_compaction) return planned_compaction(hold);
-  if (device.is_cpu() || device.is_meta() || model.device() != device) return hold();
+  if (device.is_cpu() || device.is_meta() || model.device().is_cpu()) return hold();
   compact(hold);
 }
 
@@ -136,9 +148,9 @@ const DatasetPtr& LearnerState::split(Split which, const char* call) const {
 }
 
 void LearnerState::return_to_device() {
-  if (model.device() != device) model.to(device);
-  for (at::Tensor& tensor : state_on_host)
-    if (tensor.device() != device) tensor.set_data(tensor.to(device));
+  if (stages.empty() ? model.device() != device : !stages.holds(model)) place();
+  for (auto& [tensor, from] : state_on_host)
+    if (tensor.device() != from) tensor.set_data(tensor.to(from));
   state_on_host.clear();
 }
 
@@ -235,13 +247,15 @@ double LearnerState::base_rate() {
 }
 
 void LearnerState::check_devices(const Batch& batch) const {
-  for (const auto* list : {&batch.inputs, &batch.targets}) {
-    for (const auto& [name, tensor] : *list) {
-      if (!tensor.defined() || tensor.device() == device) continue;
+  const auto check_list = [](const auto& list, c10::Device wanted) {
+    for (const auto& [name, tensor] : list) {
+      if (!tensor.defined() || tensor.device() == wanted) continue;
       throw DeviceError("learner.batch", printable(name) + " on " + tensor.device().str(),
-                        "model on " + device.str());
+                        "model on " + wanted.str());
     }
-  }
+  };
+  check_list(batch.inputs, device);
+  check_list(batch.targets, output_device());
 }
 
 std::optional<LabelRange> LearnerState::labels_of(const at::Tensor& target) const {

@@ -99,10 +99,10 @@ std::vector<NamedTensor> rng_of(const LearnerState& state) {
       one.tensor = at::empty_like(one.tensor, at::TensorOptions(c10::kMeta));
     return states;
   }
-  if (!state.loop || !state.loop->snapshot().taken()) return rng_state(state.device);
-  const GeneratorScope now(state.device);
+  if (!state.loop || !state.loop->snapshot().taken()) return rng_state(state.devices());
+  const GeneratorScope now(state.devices());
   state.loop->snapshot().restore_generators();
-  return rng_state(state.device);
+  return rng_state(state.devices());
 }
 
 }  // namespace
