@@ -12,6 +12,7 @@
 #include "tare/callback/csv_log.h"
 #include "tare/callback/monitor.h"
 #include "tare/config/node.h"
+#include "tare/memory/backend.h"
 #include "tare/plan/fit_probe.h"
 #include "tare/plan/plan_adapted.h"
 #include "tare/recipe/advice.h"
@@ -53,9 +54,13 @@ class RecipePlanner {
         data_(data),
         target_(plan::parse_target(options.device.empty() ? recipe.learner.device : options.device,
                                    options.capacity_bytes)) {
-    // The ranks of a machine share the memory of its host, where none is named.
-    if (!target_.caches && target_.name.find(':') == std::string::npos)
-      target_.capacity_bytes /= options.ranks;
+    // The ranks of a machine share the memory of its host, where none is named. A budget is that of
+    // each rank.
+    if (!target_.caches && target_.name.find(':') == std::string::npos) {
+      const memory::DeviceBackend& host = memory::backend(c10::kCPU);
+      const int64_t all = host.usage().allocated_bytes + host.memory_info().available_bytes;
+      target_.capacity_bytes = std::min(target_.capacity_bytes, all / options.ranks);
+    }
   }
 
   RecipePlan run() {

@@ -27,6 +27,7 @@
 #include "tare/memory/backend.h"
 #include "tare/memory/oom_report.h"
 #include "tare/metric/loss.h"
+#include "tare/parallel/group.h"
 #include "tare/recipe/chosen_callbacks.h"
 #include "tare/recipe/classification.h"
 #include "tare/recipe/failure_log.h"
@@ -37,6 +38,7 @@
 #include "tare/recipe/memory_monitor.h"
 #include "tare/recipe/phase_data.h"
 #include "tare/recipe/position.h"
+#include "tare/recipe/rank_check.h"
 #include "tare/recipe/recipe_data.h"
 #include "tare/recipe/refused_value.h"
 #include "tare/recipe/resolve.h"
@@ -120,9 +122,9 @@ class Runner {
   }
 
   RunReport run(Clock::time_point start, const memory::TrackerWatch& tracker) {
-    check_ranks();
-    if (options_.plan)
-      plan_.make(recipe_, facts_, data_, options_.group ? options_.group->size() : 1);
+    const int64_t ranks = options_.group ? options_.group->size() : 1;
+    check_ranks(recipe_, ranks);  // before the folder is made
+    if (options_.plan) plan_.make(recipe_, facts_, data_, ranks);
     const int64_t before = tracked(device_) - data_bytes();
     at::manual_seed(recipe_.learner.seed);
     // Before the folder: what is refused here leaves nothing behind.
@@ -159,17 +161,6 @@ class Runner {
     print_.end(report_);
     if (keeps_no_weights()) print_.no_weights(folder_);
     if (trace_) print_.line(trace_->finish());
-  }
-
-  /// Refuses, before the folder is made, what several ranks cannot do.
-  void check_ranks() const {
-    if (!options_.group) return;
-    if (recipe_.learner.step_in_backward)
-      refuse(recipe_, "step_in_backward", "steps before the ranks have averaged a gradient",
-             "false where several ranks train", "true");
-    if (recipe_.learner.data_parallel.sync_batch_norm && recipe_.learner.micro_batch)
-      refuse(recipe_, "micro_batch", "cuts the batches over which sync_batch_norm normalises",
-             "one of them", std::to_string(*recipe_.learner.micro_batch));
   }
 
   [[nodiscard]] uint64_t rank() const {
