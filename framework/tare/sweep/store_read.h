@@ -40,6 +40,8 @@ void check_schema(const Database& database);
 [[nodiscard]] std::vector<search::SeenTrial> history_of(const Database& database, int64_t study,
                                                         const search::Space& space);
 
+/// Name the attributes of a trial of several ranks: how many there are, and a list of the devices.
+inline constexpr const char *kRanks = "ranks", *kDevices = "devices";
 /// Names the study's attribute that Store::keep() writes.
 inline constexpr const char* kResolvedSteps = "tare:resolved_steps";
 /// Returns what the attribute holds; unset fields without one.
