@@ -102,15 +102,15 @@ parameters: {phases.0.lr: [1.0e-3, 1.0e-2], seed: [1, 2]}
   TempDir folder_;
 };
 
-TEST_F(SweepOfRanks, GivesTheResultsOfTheirRunsWithRoomForOnePairAndForTwo) {
+TEST_F(SweepOfRanks, GivesTheResultsOfTheirRunsWithMemoryForOnePairAndForTwo) {
   std::vector<json> expected;
   for (const char* lr : {"phases.0.lr=1.0e-3", "phases.0.lr=1.0e-2"})
     for (const char* seed : {"seed=1", "seed=2"}) expected.push_back(alone({lr, seed}));
   for (const int pairs : {1, 2}) {
-    const std::vector<std::string> room{
+    const std::vector<std::string> memory{
         "resources.memory=200MiB", "resources.total=" + std::to_string(400 * pairs + 50) + "MiB"};
     std::vector<std::string> words{"plan", "sweep.yaml"};
-    words.insert(words.end(), room.begin(), room.end());
+    words.insert(words.end(), memory.begin(), memory.end());
     const ProgramResult plan = tare(words);
     EXPECT_THAT(plan.out,
                 HasSubstr("pairs: 4 runs of 2 ranks, " + std::to_string(pairs) + " at a time"))

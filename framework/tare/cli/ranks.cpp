@@ -196,10 +196,9 @@ class Ranks {
     const int code = rank.end.signal != 0 ? 128 + rank.end.signal : rank.end.exit_code;
     // Of a rank that was asked to end here the code says nothing.
     if (code == kSuccess || terminated_) return;
-    const bool is_first = code_ == kSuccess;
-    if (is_first || code_ == kFailed) code_ = code;
+    if (code_ == kSuccess || code_ == kFailed) code_ = code;
     if (passed_on_ != 0 && code == 128 + passed_on_) return;  // it has saved, and others still do
-    if (is_first && rank.end.signal != 0) {
+    if (rank.end.signal != 0 && !killed_) {
       killed_ = true;
       log::error("rank " + std::to_string(rank.number) + " of " + std::to_string(all_.size()) +
                  " was ended by signal " + std::to_string(rank.end.signal) + " (" +

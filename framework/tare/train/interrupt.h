@@ -9,8 +9,8 @@ namespace tare {
 /// StateError. Made by programs; the library never installs a signal handler by itself.
 class InterruptScope {
  public:
-  /// `term_repeats`: SIGTERM may come twice for one request, as Slurm and srun both send it to the
-  /// tasks of a job. Then a second SIGTERM has no effect.
+  /// Begins to catch the signals. `term_repeats`: SIGTERM may come twice for one request, as Slurm
+  /// and srun both send it to the tasks of a job. Then a second SIGTERM has no effect.
   explicit InterruptScope(bool term_repeats = false);
   ~InterruptScope();  ///< restores the previous handlers
   InterruptScope(const InterruptScope&) = delete;
