@@ -628,6 +628,11 @@ TEST_F(Slices, TakeTheRunsOfASweep) {
   EXPECT_THAT(sweep.err, Not(HasSubstr("CUDA_VISIBLE_DEVICES"))) << "the sweep sets it itself";
 }
 
+TEST_F(Slices, TakeNoRanks) {
+  expect(2, {"sweep", "plan", "sweep.yaml", "set.device=cuda", "resources.ranks=2"},
+         ": a process sees one slice alone, and the ranks of a run need one each");
+}
+
 TEST_F(Slices, OnlyTheFirstHasANumber) {
   const auto first = expect(0, {"sweep", "plan", "sweep.yaml", "set.device=cuda:0"});
   EXPECT_THAT(first.out, HasSubstr("in MIG-11111111-"));

@@ -81,7 +81,7 @@ Cards cards_of(const std::string& device, const sweep::Resources& resources) {
   for (auto& card : all) {
     card.jobs = resources.max_per_gpu;
     if (resources.ranks > 1 && sweep::is_slice(card)) {
-      cards.refuse(card, "it is a slice, of which a process sees one alone, and runs have ranks");
+      cards.refuse(card, "a process sees one slice alone, and the ranks of a run need one each");
       continue;
     }
     if (sweep::has_capacity(card)) {

@@ -454,13 +454,14 @@ class Coordinator {
     if (device.jobs == 0) return true;
     if (!host_.is_lost || !host_.is_lost(device)) return false;
     slots_.retire(slot, sweep_.resources);
-    log::warning(
-        "[sweep] " + printable(device.full_name()) +
-        " is there no longer, so no more runs are placed on it; look at `nvidia-smi` and "
-        "`dmesg`" +
-        (slots_.jobs() > 0
-             ? ""
-             : ". Too few are left for a run: `tare sweep run` continues those that wait"));
+    log::warning("[sweep] " + printable(device.full_name()) +
+                 " is there no longer, so no more runs are placed on it; look at `nvidia-smi` and "
+                 "`dmesg`" +
+                 (slots_.jobs() > 0
+                      ? std::string()
+                      : std::string(sweep_.resources.ranks > 1 ? ". Too few are left for a run"
+                                                               : ". No other is left") +
+                            ": `tare sweep run` continues the runs that wait"));
     return true;
   }
 
