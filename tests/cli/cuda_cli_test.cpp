@@ -643,6 +643,24 @@ TEST_F(CardCli, ASweepPlacesItsRunsOnBothCards) {
   EXPECT_THAT(tare({"sweep", "status", "sweep.yaml"}).out, HasSubstr("COMPLETE"));
 }
 
+TEST_F(CardCli, ASweepGivesEachRankOfARunACard) {
+  if (!has_two_cards()) GTEST_SKIP() << "there is one card";
+  std::ofstream(folder_ / "sweep.yaml") << "name: pairs\nrecipe: card.yaml\nset: {device: auto}\n"
+                                           "parameters: {seed: [1, 2]}\n"
+                                           "resources: {max_per_gpu: 1, ranks: 2}\n";
+  const auto plan = tare({"sweep", "plan", "sweep.yaml"});
+  ASSERT_EQ(plan.status, 0) << plan.err;
+  EXPECT_THAT(plan.out, AllOf(HasSubstr("pairs: 2 runs of 2 ranks, 1 at a time, in cuda:0 ("),
+                              HasSubstr(" on each of cuda:0, cuda:1")));
+  const auto sweep = tare({"sweep", "run", "sweep.yaml"});
+  EXPECT_EQ(sweep.status, 0) << sweep.out << sweep.err;
+  EXPECT_THAT(tare({"sweep", "status", "sweep.yaml"}).out,
+              HasSubstr("2 ranks on cuda:0, cuda:1\n"));
+  const auto report = json_of("runs/pairs/pairs0_s1/report.json");
+  EXPECT_EQ(report["device"], "cuda:0");
+  EXPECT_EQ(report["phases"][0]["ranks"].size(), 2);
+}
+
 TEST_F(CardCli, ACardThatIsNotThereIsRefusedByName) {
   for (const char* device : {"cuda:7", "cuda:x", "cud"}) {
     const auto run = tare({"run", "card.yaml", std::string("device=") + device});

@@ -16,6 +16,7 @@
 #include "tare/memory/oom_report.h"
 #include "tare/memory/process_limit.h"
 #include "tare/recipe/plan.h"
+#include "tare/recipe/rank_check.h"
 #include "tare/recipe/run.h"
 #include "tare/runtime/absent_device.h"
 #include "tare/runtime/init.h"
@@ -222,7 +223,10 @@ int run_command(const Arguments& arguments) {
   check_json(arguments, path);
   check_recording_folder(arguments);
   const double answer_seconds = answer_seconds_of(arguments);
-  if (const auto ranks = ranks_of(arguments)) return run_ranks(*ranks);
+  if (const auto ranks = ranks_of(arguments)) {
+    check_ranks(recipe, *ranks);
+    return run_ranks(*ranks);
+  }
   start();
   const auto group = join_ranks(recipe, answer_seconds);
   const bool is_first = !group || group->is_first();
@@ -230,7 +234,8 @@ int run_command(const Arguments& arguments) {
   set_budgets(arguments, recipe, "tare run");
   set_process_limit(arguments);
   // Until the process ends: a signal after the last step must not turn success into failure.
-  static const InterruptScope& interrupts = *new InterruptScope;
+  static const InterruptScope& interrupts =
+      *new InterruptScope(/*term_repeats=*/parallel::this_world().started_by == "srun");
   const RunOptions options{.out = arguments.has("quiet") || !is_first ? nullptr : &std::cout,
                            .verbose = arguments.has("verbose"),
                            .resume = resume_of(arguments),

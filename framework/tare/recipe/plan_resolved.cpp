@@ -15,6 +15,7 @@
 #include "tare/callback/monitor.h"
 #include "tare/config/node.h"
 #include "tare/learner/learner_devices.h"
+#include "tare/memory/backend.h"
 #include "tare/parallel/stages.h"
 #include "tare/plan/divide.h"
 #include "tare/plan/fit_probe.h"
@@ -108,9 +109,13 @@ class RecipePlanner {
         target_(cards_.empty() ? plan::parse_target(device_for(recipe, options, stages_),
                                                     options.capacity_bytes)
                                : sum_of(cards_)) {
-    // The ranks of a machine share the memory of its host, where none is named.
-    if (!target_.caches && target_.name.find(':') == std::string::npos)
-      target_.capacity_bytes /= options.ranks;
+    // The ranks of a machine share the memory of its host, where none is named. A budget is that of
+    // each rank.
+    if (!target_.caches && target_.name.find(':') == std::string::npos) {
+      const memory::DeviceBackend& host = memory::backend(c10::kCPU);
+      const int64_t all = host.usage().allocated_bytes + host.memory_info().available_bytes;
+      target_.capacity_bytes = std::min(target_.capacity_bytes, all / options.ranks);
+    }
   }
 
   RecipePlan run() {

@@ -39,6 +39,7 @@
 #include "tare/recipe/memory_monitor.h"
 #include "tare/recipe/phase_data.h"
 #include "tare/recipe/position.h"
+#include "tare/recipe/rank_check.h"
 #include "tare/recipe/recipe_data.h"
 #include "tare/recipe/refused_value.h"
 #include "tare/recipe/resolve.h"
@@ -52,7 +53,6 @@
 #include "tare/recipe/worst_rows.h"
 #include "tare/train/interrupt.h"
 #include "tare/train/padding.h"
-#include "tare/train/rank_options.h"
 
 namespace tare {
 namespace {
@@ -145,9 +145,9 @@ class Runner {
   }
 
   RunReport run(Clock::time_point start, const memory::TrackerWatch& tracker) {
-    check_ranks();
-    if (options_.plan)
-      plan_.make(recipe_, facts_, data_, options_.group ? options_.group->size() : 1);
+    const int64_t ranks = options_.group ? options_.group->size() : 1;
+    check_ranks(recipe_, ranks);  // before the folder is made
+    if (options_.plan) plan_.make(recipe_, facts_, data_, ranks);
     if (!plan_.stages().empty()) {
       recipe_.learner.stages = plan_.stages();
       devices_ = devices_of(recipe_);
@@ -189,21 +189,6 @@ class Runner {
     print_.end(report_);
     if (keeps_no_weights()) print_.no_weights(folder_);
     if (trace_) print_.line(trace_->finish());
-  }
-
-  /// Refuses, before the folder is made, what several ranks cannot do.
-  void check_ranks() const {
-    if (!options_.group) return;
-    if (!recipe_.learner.stages.empty())
-      refuse(recipe_, "stages", "divide the model of one process, and several ranks train",
-             "no stages where several ranks train",
-             std::to_string(recipe_.learner.stages.size()) + " stages");
-    const auto refused = refused_by_ranks(recipe_.learner);
-    if (!refused) return;
-    const bool is_of_ranks = refused->field == "shard" || refused->field == "static_graph" ||
-                             refused->field == "compression";
-    refuse(recipe_, (is_of_ranks ? "data_parallel." : "") + refused->field, refused->problem,
-           refused->allowed, refused->got);
   }
 
   [[nodiscard]] uint64_t rank() const {
