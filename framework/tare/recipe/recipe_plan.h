@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tare/plan/plan.h"
+#include "tare/plan/scale_plan.h"
 #include "tare/recipe/recipe.h"
 #include "tare/recipe/schedule_preview.h"
 
@@ -20,6 +21,8 @@ struct RecipePlanOptions {
   bool advice = true;     ///< see PlanOptions::advice; false: only where a phase does not fit
   bool schedule = false;  ///< also the schedules of the phases
   int64_t ranks = 1;      ///< that train together; each phase is planned for one of them
+  /// Describes the devices on which ways to divide each phase over several ranks are compared.
+  std::optional<plan::ScaleOptions> scale{};
   bool download = false;  ///< data sets may be downloaded, as a run that follows would do anyway
 };
 
@@ -37,6 +40,7 @@ struct RecipePlan {
   int64_t ranks = 1;                         ///< see RecipePlanOptions
   std::optional<int64_t> total_bytes{};      ///< of a card on which that is free, see plan::Target
   std::vector<MemoryPlan> phases{};          ///< in order
+  std::vector<plan::ScalePlan> scales{};     ///< of the phases; empty unless they were asked for
   std::vector<SchedulePreview> schedules{};  ///< of the phases; empty unless they were asked for
   std::optional<ExportPlan> exported{};      ///< unset: nothing is exported
 
@@ -63,8 +67,12 @@ void print(std::ostream& out, const RecipePlan& plan);
 /// at, fits, returns_cache, in_micro_batches, micro_batch_peak_bytes and
 /// largest_validation_micro_batch (if in_micro_batches), largest_batch, largest_micro_batch,
 /// savings[] {change, peak_bytes, at_least}, method, reason, schedule (if asked for) {steps,
-/// relative, points[] {step, first_lr, last_lr, momentum, beta2, weight_decay}}}, export (if there
-/// is one) {files[], at_most_bytes, reason}}. Unknown figures are null.
+/// relative, points[] {step, first_lr, last_lr, momentum, beta2, weight_decay}}, scale (if asked
+/// for) {ranks, per_machine, link_inside and link_between {bytes_per_s, latency_s}, batch, own,
+/// parts, sample_s, sample_flops, computation, reason, strategies[] {strategy, stages,
+/// micro_batches, bytes, exact, fits, compute_s, exchange_s, step_s, samples_per_s, efficiency},
+/// fastest}}, export (if there is one) {files[], at_most_bytes, reason}}. Unknown figures are
+/// null.
 [[nodiscard]] std::string to_json(const RecipePlan& plan);
 
 /// Returns the recipe with everything that changes no plan at its default: names, seed, learning
