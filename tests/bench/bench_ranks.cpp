@@ -11,6 +11,7 @@
 #include <cmath>
 #include <deque>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "bench/paired.h"
 #include "support/program.h"
@@ -23,7 +24,7 @@ namespace {
 using namespace tare;
 using nlohmann::json;
 
-constexpr int64_t kBatch = 256, kSteps = 45, kWarmUp = 9;
+constexpr int64_t kBatch = 256, kSteps = 33, kWarmUp = 9;
 
 /// Holds a time that was measured twice, in turn.
 struct Twice {
@@ -46,7 +47,7 @@ json reduce(parallel::Group& group, const json& sizes) {
     const at::Tensor values = at::zeros({size.get<int64_t>() / 4}, at::kFloat);
     const auto once = [&] { return bench::seconds([&] { group.sum({values}); }); };
     (void)once();
-    constexpr double kSecondsOfASize = 2, kLeast = 8, kMost = 400;
+    constexpr double kSecondsOfASize = 1, kLeast = 8, kMost = 400;
     const double rounds = std::clamp(kSecondsOfASize / once(), kLeast, kMost);
     std::vector<double> times;
     for (auto left = static_cast<int64_t>(group.exchange({rounds}).front().front()); left > 0;
@@ -185,15 +186,20 @@ plan::Link fit(const std::vector<Measured>& all) {
   return {.bytes_per_s = 1 / inverse, .latency_s = std::max(0.0, latency)};
 }
 
-plan::Link measure_sums(const Way& way, const std::vector<int64_t>& sizes, int64_t most) {
+/// Measures sums on up to `most` ranks, and returns the link that fits those of up to `fitted`.
+plan::Link measure_sums(const Way& way, const std::vector<int64_t>& sizes, int64_t most,
+                        int64_t fitted) {
   std::vector<Measured> all;
   for (int64_t ranks = 2; ranks <= most; ++ranks) {
     const json times = result_of(way, ranks, "reduce", sizes);
     for (size_t i = 0; i < sizes.size(); ++i)
       all.push_back({ranks, static_cast<double>(sizes[i]), {times[i][0], times[i][1]}});
   }
-  const plan::Link link = fit(all);
-  std::printf("\n%s: fitted %.3g MB/s, %.3g ms\n", way.name.c_str(), link.bytes_per_s / 1e6,
+  std::vector<Measured> some = all;
+  std::erase_if(some, [&](const Measured& one) { return one.ranks > fitted; });
+  const plan::Link link = fit(some);
+  std::printf("\n%s: fitted to up to %lld ranks: %.3g MB/s, %.3g ms\n", way.name.c_str(),
+              static_cast<long long>(std::min(most, fitted)), link.bytes_per_s / 1e6,
               1e3 * link.latency_s);
   std::printf("ranks      bytes  measured, ms  model, ms  measured / model  control\n");
   for (const Measured& one : all) {
@@ -255,14 +261,16 @@ int main(int argc, char** argv) {
   const std::vector<int64_t> small{8, 4096, 65'536, 262'144, 1 << 20, 4 << 20};
   std::vector<int64_t> large = small;
   large.push_back(25 << 20);
+  // More ranks than cores wait for each other's turn, which no link describes.
+  const auto cores = std::max<int64_t>(2, std::thread::hardware_concurrency());
   const Way loopback{.name = "loopback"},
       network{.name = "100 Mbit/s and 20 ms", .over_network = true};
-  const plan::Link inside = measure_sums(loopback, large, most);
+  const plan::Link inside = measure_sums(loopback, large, most, cores);
   measure_steps(loopback, inside, most);
   if (const std::string why = testing::SlowNetwork::unavailable(); !why.empty()) {
     std::printf("\nno network namespaces: %s\n", why.c_str());
     return 0;
   }
-  const plan::Link between = measure_sums(network, small, most);
+  const plan::Link between = measure_sums(network, small, most, most);
   measure_steps(network, between, most);
 }

@@ -98,6 +98,21 @@ TEST(ScalePlan, FindsWhatFitsWhereDataParallelDoesNot) {
   EXPECT_EQ(tight.scales[0].rows[0].bytes, rows[0].bytes);
 }
 
+TEST(ScalePlan, OfMicroBatchesThatFitFits) {
+  const TempDir folder;
+  RecipeOptions recipe = one_phase(folder, "resnet18", "sgd");
+  recipe.model.options.width = 32;
+  recipe.batch = 128;
+  recipe.data.count = 400;
+  recipe.data.size = 64;
+  const RecipePlan plan = planned(recipe, 2, "cuda:80MiB");
+  ASSERT_TRUE(plan.phases[0].in_micro_batches) << plan.phases[0].str();
+  EXPECT_GT(plan.scales[0].parts, 1);
+  EXPECT_TRUE(plan.scales[0].rows[0].fits);
+  EXPECT_EQ(plan.scales[0].rows[0].bytes,
+            plan.phases[0].start_bytes + plan.phases[0].micro_batch_peak_bytes);
+}
+
 TEST(ScalePlan, IsPrintedWithWhatItRestsOn) {
   const TempDir folder;
   RecipeOptions recipe = one_phase(folder, "mlp", "adamw");

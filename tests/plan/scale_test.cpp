@@ -64,6 +64,9 @@ TEST(Scale, BytesAreWithoutWhatARankDoesNotKeep) {
   EXPECT_EQ(row(work, Strategy::zero3).bytes, 13'000 - 4'000 + 1'000 + 1'000);
   // Half of the parameters, gradients and state, and half of the activations of twice the samples.
   EXPECT_EQ(row(work_of(2), Strategy::pipeline).bytes, 8'000 + 4'000);
+  ScaleWork in_parts = work_of(2);
+  in_parts.parts = 4;  // whose activations a pipeline keeps together
+  EXPECT_EQ(row(in_parts, Strategy::pipeline).bytes, 8'000 + 4 * 4'000);
 }
 
 TEST(Scale, ParametersOutsideOfBlocksAreOnAllRanks) {

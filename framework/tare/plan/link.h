@@ -19,11 +19,11 @@ struct Link {
 
 /// Describes machines with as many devices each, which ranks fill one after the other. A value. The
 /// defaults are those of exchanges by Gloo: inside a machine what tests/bench/bench_ranks.cpp has
-/// measured over the loopback of a virtual machine of two cores, and between machines an Ethernet
-/// of 25 Gbit/s (docs/scale.md).
+/// measured over the loopback with a core for each rank, and between machines the bandwidth of an
+/// Ethernet of 25 Gbit/s (docs/scale.md).
 struct Cluster {
   int64_t per_machine = 8;                                    ///< devices of a machine, >= 1
-  Link inside{.bytes_per_s = 1e9, .latency_s = 100e-6};       ///< of a machine
+  Link inside{.bytes_per_s = 2.4e9, .latency_s = 70e-6};      ///< of a machine
   Link between{.bytes_per_s = 3.125e9, .latency_s = 100e-6};  ///< of machines
 
   /// Returns the link that bounds an exchange in which each of so many ranks takes part: one inside

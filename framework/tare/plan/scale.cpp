@@ -344,8 +344,8 @@ class Scale {
     const double others = static_cast<double>(work_.bytes - bytes_ - trained_bytes_ - state_bytes_);
     double slowest = 0, weights_s = 0;
     for (const Stage& one : stages_of(first)) {
-      // The part of a pipeline is as many times that of a data parallel rank as it has stages.
-      const double activations = others * std::min(1.0, one.share) * static_cast<double>(samples) /
+      // The bytes are those of one micro-batch of a data parallel rank; a pipeline keeps all.
+      const double activations = others * one.share * static_cast<double>(samples * work_.parts) /
                                  static_cast<double>(work_.own_samples());
       row.bytes = std::max(row.bytes, one.bytes + static_cast<int64_t>(activations));
       slowest = std::max(slowest, one.share);

@@ -340,6 +340,8 @@ ScalePlan scale_fit(PlanRequest request, const plan::Target& target, const Memor
       base.start_bytes + (base.in_micro_batches ? base.micro_batch_peak_bytes : base.peak_bytes);
   work.cached_bytes =
       std::max<int64_t>(0, base.reserved_bytes - base.start_bytes - base.peak_bytes);
+  if (base.in_micro_batches)  // it is of the whole batch, and the micro-batches fit
+    work.cached_bytes = std::min(work.cached_bytes, target.capacity_bytes - work.bytes);
   work.buffer_bytes = seen.buffer_bytes;
   work.units = units_of(seen);
   work.parameters = std::move(seen.parameters);
