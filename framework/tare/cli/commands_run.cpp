@@ -15,6 +15,8 @@
 #include "tare/memory/oom.h"
 #include "tare/memory/oom_report.h"
 #include "tare/memory/process_limit.h"
+#include "tare/plan/link.h"
+#include "tare/plan/scale_plan.h"
 #include "tare/recipe/plan.h"
 #include "tare/recipe/rank_check.h"
 #include "tare/recipe/run.h"
@@ -130,7 +132,6 @@ void set_budgets(const Arguments& arguments, const RecipeOptions& recipe, const 
   for (const c10::Device one : devices) set_budget(arguments, "device-budget", one);
 }
 
-constexpr int64_t kMostRanks = 1024;
 constexpr double kAnswerSeconds = 600;
 
 /// Returns the number of --ranks; unset where it is not given. Throws ConfigError where another
@@ -138,9 +139,9 @@ constexpr double kAnswerSeconds = 600;
 std::optional<int64_t> ranks_of(const Arguments& arguments) {
   if (!arguments.has("ranks")) return std::nullopt;
   const int64_t count = arguments.number("ranks", 1, 1);
-  if (count > kMostRanks)
+  if (count > plan::kMostRanks)
     throw ConfigError("tare run", "--ranks", "starts processes of this machine",
-                      "1 to " + std::to_string(kMostRanks), std::to_string(count));
+                      "1 to " + std::to_string(plan::kMostRanks), std::to_string(count));
   if (const parallel::World world = parallel::this_world(); !world.is_alone())
     throw ConfigError("tare run", "this process is a rank already, which " + world.started_by +
                                       " has started: omit --ranks");
@@ -212,6 +213,29 @@ void note_context_of(c10::Device device) {
     memory::note_context(card.name(), usage.process_bytes - usage.reserved_bytes);
 }
 
+/// Returns what the options say about the devices of a plan for several ranks.
+plan::ScaleOptions scale_of(const Arguments& arguments, int64_t ranks) {
+  for (const char* option : {"link", "local-link", "per-machine", "rate", "batch-time"})
+    if (ranks == 1 && arguments.has(option))
+      throw ConfigError("tare plan", std::string("--") + option +
+                                         " describes one of several devices: give --ranks N too, "
+                                         "above 1, or omit it");
+  if (arguments.has("rate") && arguments.has("batch-time"))
+    throw ConfigError("tare plan",
+                      "--rate and --batch-time both say how fast a device is: give one of them");
+  plan::ScaleOptions options;
+  if (arguments.has("link"))
+    options.cluster.between = plan::parse_link(arguments.get("link"), "--link");
+  if (arguments.has("local-link"))
+    options.cluster.inside = plan::parse_link(arguments.get("local-link"), "--local-link");
+  options.cluster.per_machine =
+      arguments.number("per-machine", options.cluster.per_machine, 1, plan::kMostRanks);
+  if (arguments.has("rate")) options.rate = plan::parse_rate(arguments.get("rate"), "--rate");
+  if (arguments.has("batch-time"))
+    options.batch_s = plan::parse_seconds(arguments.get("batch-time"), "--batch-time");
+  return options;
+}
+
 }  // namespace
 
 int run_command(const Arguments& arguments) {
@@ -280,6 +304,8 @@ int plan_command(const Arguments& arguments) {
   const std::filesystem::path path = recipe_path(words.front());
   const RecipeOptions recipe = read_recipe(path, {words.begin() + 1, words.end()});
   check_json(arguments, path);
+  const int64_t ranks = arguments.number("ranks", 1, 1, plan::kMostRanks);
+  const plan::ScaleOptions scale = scale_of(arguments, ranks);
   start();
   if (arguments.has("host-budget") || arguments.has("device-budget")) {
     if (arguments.has("device"))
@@ -290,7 +316,8 @@ int plan_command(const Arguments& arguments) {
   }
   const RecipePlan plan = plan_recipe(recipe, {.device = arguments.get("device"),
                                                .schedule = arguments.has("schedule"),
-                                               .ranks = arguments.number("ranks", 1, 1)});
+                                               .ranks = ranks,
+                                               .scale = scale});
   print(std::cout, plan);
   if (arguments.has("json")) io::write_atomically(arguments.get("json"), to_json(plan) + '\n');
   return plan.runs() ? kSuccess : kOutOfMemory;

@@ -20,6 +20,7 @@
 #include "tare/plan/divide.h"
 #include "tare/plan/fit_probe.h"
 #include "tare/plan/plan_adapted.h"
+#include "tare/plan/scale_fit.h"
 #include "tare/recipe/advice.h"
 #include "tare/recipe/chosen_callbacks.h"
 #include "tare/recipe/column_check.h"
@@ -130,8 +131,12 @@ class RecipePlanner {
                       .stages = divided};
     result.phases.resize(recipe_.phases.size());
     if (options_.schedule) schedules_.resize(recipe_.phases.size());
+    if (options_.scale && options_.ranks > 1) result.scales.resize(recipe_.phases.size());
     std::vector<DataFacts> of_phases(recipe_.phases.size());
-    for (const size_t i : order()) result.phases[i] = plan_phase(i, of_phases[i]);
+    for (const size_t i : order()) {
+      result.phases[i] = plan_phase(i, of_phases[i]);
+      if (!result.scales.empty()) result.scales[i] = plan_scale(i, result.phases[i]);
+    }
     check_same_targets(recipe_, of_phases);
     result.exported = plan_export(recipe_, model_, of_phases.back(), result.phases.back());
     result.schedules = std::move(schedules_);
@@ -244,6 +249,11 @@ class RecipePlanner {
     for (PlanSaving& saving : plan.savings)
       saving.change = advice_for(recipe_, index, saving.change);
     return plan;
+  }
+
+  [[nodiscard]] plan::ScalePlan plan_scale(size_t index, const MemoryPlan& phase) {
+    return scale_fit(subject_of(index, open_data(recipe_, index, data_)), target_, phase,
+                     *options_.scale);
   }
 
   [[nodiscard]] MemoryPlan planned(const PlanRequest& request, bool advice) const {

@@ -9,6 +9,7 @@
 #include "tare/base/table.h"
 #include "tare/config/node.h"
 #include "tare/recipe/recipe_plan.h"
+#include "tare/recipe/scale_text.h"
 #include "tare/report/json_fields.h"
 #include "tare/trace/target.h"
 
@@ -186,6 +187,7 @@ void print(std::ostream& out, const RecipePlan& plan) {
       << phase_table(plan, width_for(out)) << '\n';
   for (const auto& phase : plan.phases) out << fitted_lines(advice_of(phase), out);
   if (plan.exported) out << fitted_lines(text_of(*plan.exported), out);
+  print(out, plan.scales);
   for (const auto& schedule : plan.schedules) out << '\n' << schedule.str(width_for(out));
   out << '\n' << outcome(plan) << '\n';
 }
@@ -195,6 +197,7 @@ std::string to_json(const RecipePlan& plan) {
   for (const auto& phase : plan.phases) phases.push_back(to_json(phase));
   for (size_t i = 0; i < plan.schedules.size(); ++i)
     phases[i]["schedule"] = report::json_of(plan.schedules[i].table);
+  for (size_t i = 0; i < plan.scales.size(); ++i) phases[i]["scale"] = to_json(plan.scales[i]);
   ordered_json value{
       {"name", plan.name},
       {"device", plan.device},

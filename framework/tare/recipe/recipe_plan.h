@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tare/plan/plan.h"
+#include "tare/plan/scale_plan.h"
 #include "tare/recipe/recipe.h"
 #include "tare/recipe/schedule_preview.h"
 
@@ -20,6 +21,8 @@ struct RecipePlanOptions {
   bool advice = true;     ///< see PlanOptions::advice; false: only where a phase does not fit
   bool schedule = false;  ///< also the schedules of the phases
   int64_t ranks = 1;      ///< that train together; each phase is planned for one of them
+  /// Describes the devices on which ways to divide each phase over several ranks are compared.
+  std::optional<plan::ScaleOptions> scale{};
   bool download = false;  ///< data sets may be downloaded, as a run that follows would do anyway
 };
 
@@ -40,6 +43,7 @@ struct RecipePlan {
   /// as LearnerOptions::stages has them; else empty.
   std::vector<std::string> stages{};
   std::vector<MemoryPlan> phases{};          ///< in order
+  std::vector<plan::ScalePlan> scales{};     ///< of the phases; empty unless they were asked for
   std::vector<SchedulePreview> schedules{};  ///< of the phases; empty unless they were asked for
   std::optional<ExportPlan> exported{};      ///< unset: nothing is exported
 
@@ -68,7 +72,11 @@ void print(std::ostream& out, const RecipePlan& plan);
 /// savings[] {change, peak_bytes, at_least}, stages[] (of a model on several cards) {device,
 /// groups, capacity_bytes, start_bytes, peak_bytes, reserved_bytes, fits}, method, reason, schedule
 /// (if asked for) {steps, relative, points[] {step, first_lr, last_lr, momentum, beta2,
-/// weight_decay}}}, export (if there is one) {files[], at_most_bytes, reason}}. Unknown figures are
+/// weight_decay}}, scale (if asked for) {ranks, per_machine, link_inside and link_between
+/// {bytes_per_s, latency_s}, batch, own, parts, sample_s, sample_flops, computation, reason,
+/// strategies[] {strategy, stages, micro_batches, bytes, exact, fits, compute_s, exchange_s,
+/// step_s, samples_per_s, efficiency}, fastest}}, export (if there is one) {files[], at_most_bytes,
+/// reason}}. Unknown figures are
 /// null.
 [[nodiscard]] std::string to_json(const RecipePlan& plan);
 
