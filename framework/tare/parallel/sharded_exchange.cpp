@@ -158,6 +158,7 @@ struct ShardedExchange::State final : BlockObserver {
 
   void open(Unit& unit);
   void close(Unit& unit);
+  void take(const torch::nn::Module& block, std::vector<at::Tensor>& inputs) override;
   void enter(const torch::nn::Module& block) override;
   void leave(const torch::nn::Module& block, const at::Tensor& output) override;
 
@@ -315,6 +316,24 @@ void ShardedExchange::State::close(Unit& unit) {
   if (!std::exchange(unit.open, false)) return;
   for (const Piece& piece : unit.values)
     if (!is_own(piece)) empty(piece.memory);
+}
+
+// A block with frozen parameters needs them until the gradients of its inputs are there, of which
+// the first block of a model may have none.
+void ShardedExchange::State::take(const torch::nn::Module& block,
+                                  std::vector<at::Tensor>& inputs) {
+  const auto found = by_block.find(&block);
+  if (whole > 0 || found == by_block.end() || !c10::GradMode::is_enabled()) return;
+  Unit& unit = *found->second;
+  if (unit.trained == unit.parameters) return;
+  const auto left = std::make_shared<size_t>(0);
+  for (const at::Tensor& input : inputs) {
+    if (!input.defined() || !input.requires_grad()) continue;
+    ++*left;
+    input.register_hook([this, &unit, left](const at::Tensor&) {
+      if (--*left == 0) close(unit);
+    });
+  }
 }
 
 void ShardedExchange::State::enter(const torch::nn::Module& block) {
