@@ -396,8 +396,8 @@ class Coordinator {
   void end(ActiveRun& run) {
     const launch::ChildEnd how = run.process->wait();
     Outcome outcome = outcome_of_run(run.trial, how);
-    if (outcome.reason.starts_with(
-            "signal"))  // also where its executor has lost it: it may be done
+    // It may have been done before, also where its executor has lost it.
+    if (outcome.reason.starts_with("signal"))
       if (Outcome done = outcome_of_run(run.trial, {}); done.state == search::TrialState::complete)
         outcome = std::move(done);
     const bool complete = outcome.state == search::TrialState::complete;
