@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <optional>
 
 #include "tare/adapt/step_size.h"
@@ -304,7 +305,7 @@ class Planner {
       if (target_.caches) throw;
       why_probe_ = printable(error.what_without_backtrace());
     }
-    probe_.emplace(request_);
+    probe_ = std::make_unique<FitProbe>(request_);
     return estimate(request_, batch, equal_parts(own_micro_batch()));
   }
 
@@ -315,7 +316,7 @@ class Planner {
     Estimate most = first_estimate(batch);
     if (request_.options.data_parallel.shard == "none") return most;
     int64_t chosen = 0;
-    bool probes = probe_.has_value();
+    bool probes = probe_ != nullptr;
     for (int64_t rank = 1; rank < std::min(request_.ranks, kTried); ++rank) {
       request_.rank = rank;
       probe_.reset();
@@ -323,11 +324,11 @@ class Planner {
       if (found.peak_bytes <= most.peak_bytes) continue;
       most = std::move(found);
       chosen = rank;
-      probes = probe_.has_value();
+      probes = probe_ != nullptr;
     }
     request_.rank = chosen;
     probe_.reset();
-    if (probes) probe_.emplace(request_);
+    if (probes) probe_ = std::make_unique<FitProbe>(request_);
     return most;
   }
 
@@ -437,7 +438,7 @@ class Planner {
 
   PlanRequest request_;
   const Target& target_;
-  std::optional<FitProbe> probe_;
+  std::unique_ptr<FitProbe> probe_;
   std::string why_probe_;
   std::vector<StagePlan> stages_;                        // of the first estimate
   std::optional<std::vector<std::string>> not_counted_;  // of the first estimate
