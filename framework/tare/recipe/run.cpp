@@ -27,6 +27,7 @@
 #include "tare/memory/backend.h"
 #include "tare/memory/oom_report.h"
 #include "tare/metric/loss.h"
+#include "tare/parallel/group.h"
 #include "tare/recipe/chosen_callbacks.h"
 #include "tare/recipe/classification.h"
 #include "tare/recipe/failure_log.h"

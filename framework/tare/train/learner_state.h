@@ -18,6 +18,7 @@
 #include "tare/memory/oom_report.h"
 #include "tare/model/precision.h"
 #include "tare/optim/grad_scaler.h"
+#include "tare/parallel/group.h"
 #include "tare/train/bundle_data.h"
 #include "tare/train/compute_error.h"
 #include "tare/train/micro_batches.h"
