@@ -41,6 +41,7 @@ void LearnerState::set_up(c10::Device to) {
   if (device.is_meta()) return;
   model.to(device);
   if (options.group) {
+    options.group->exchange_on(device);
     std::vector<at::Tensor> all;
     for (const NamedTensor& one : model.state()) all.push_back(one.tensor);
     options.group->broadcast(all);

@@ -87,6 +87,7 @@ std::unique_ptr<parallel::SyncBatchNormScope> Ranks::norms(bool counts) const {
 }
 
 void Ranks::agree_to_step() {
+  group_.wait_for_device();
   (void)group_.exchange({1});
   agreed_ = true;
 }
