@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "tare/base/log.h"
+#include "tare/parallel/tracked_backend.h"
 
 namespace tare::parallel {
 namespace {
@@ -38,9 +39,12 @@ DeviceLink::DeviceLink(const memory::Collectives& collectives,
     : name_(collectives.name()),
       device_(member.device),
       timeout_(member.timeout),
-      backend_(collectives.connect(member)) {}
+      backend_(collectives.connect(member)),
+      tracked_(c10::make_intrusive<TrackedBackend>(backend_)) {}
 
 DeviceLink::~DeviceLink() { stop(); }
+
+c10::intrusive_ptr<c10d::Backend> DeviceLink::backend() const { return tracked_; }
 
 void DeviceLink::wait(const std::set<int>& sockets) const {
   const auto fail = [this](const char* what) { throw std::runtime_error(name_ + ": " + what); };
@@ -62,6 +66,7 @@ void DeviceLink::wait(const std::set<int>& sockets) const {
       std::this_thread::sleep_for(std::chrono::microseconds(100));
   }
   if (has_failed()) fail("a connection is lost");
+  tracked_->release();
 }
 
 void DeviceLink::stop() noexcept {

@@ -10,6 +10,8 @@
 
 namespace tare::parallel {
 
+class TrackedBackend;  // tracked_backend.h
+
 /// Is a rank's end of the connection between the devices of all ranks. What it exchanges is done by
 /// the device after the call has returned, and an exchange that fails there throws nothing until
 /// wait(). Not thread-safe.
@@ -26,8 +28,9 @@ class DeviceLink {
   /// Returns the name of the library, such as "nccl".
   [[nodiscard]] const std::string& name() const { return name_; }
   /// Returns LibTorch's end of the connection.
-  [[nodiscard]] const c10::intrusive_ptr<c10d::Backend>& backend() const { return backend_; }
-  /// Waits until the device has done what this thread gave it. `sockets`: descriptors of
+  [[nodiscard]] c10::intrusive_ptr<c10d::Backend> backend() const;
+  /// Waits until the device has done what this thread gave it, and releases the tensors of it that
+  /// LibTorch's reducer has exchanged. `sockets`: descriptors of
   /// connections to the other ranks, which close where one of them ends. Throws std::runtime_error
   /// where an exchange fails, or waits for a rank longer than the member's timeout.
   void wait(const std::set<int>& sockets) const;
@@ -42,6 +45,7 @@ class DeviceLink {
   c10::Device device_;
   std::chrono::milliseconds timeout_;
   c10::intrusive_ptr<c10d::Backend> backend_;
+  c10::intrusive_ptr<TrackedBackend> tracked_;  // which passes on to it
   bool has_ended_ = false;
 };
 
