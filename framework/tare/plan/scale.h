@@ -23,7 +23,7 @@ enum class Strategy {
 
 /// Describes a parameter.
 struct ScaleParameter {
-  std::string name{};
+  std::string name{};         ///< in the model
   int64_t bytes = 0;          ///< of its values
   int64_t trained_bytes = 0;  ///< of its gradient; 0: it is frozen
   int64_t state_bytes = 0;    ///< of the optimizer's state for it
@@ -32,7 +32,7 @@ struct ScaleParameter {
 
 /// Describes a part of a model that computes at once: a block, or a module between blocks.
 struct ScaleUnit {
-  std::string name{};
+  std::string name{};        ///< of the module
   bool is_block = false;     ///< see Block (model/block.h)
   double share = 0;          ///< of the computation of a step; those of all units sum to 1
   int64_t output_bytes = 0;  ///< that it gives to the next one for a sample; 0: no stage ends here
@@ -74,8 +74,8 @@ struct ScaleRow {
 };
 
 /// Returns a row for each strategy that is possible: for one rank only data parallel, and no
-/// pipeline for a model of one unit. Of the pipelines, whose number of stages divides the ranks, it
-/// is the fastest that fits, or else the one with the fewest bytes.
+/// pipeline for a model without blocks. Of the pipelines, whose number of stages divides the ranks,
+/// it is the fastest that fits, or else the one with the fewest bytes.
 ///
 /// The bytes of data parallel are given; those of the others are these less what a rank does not
 /// keep. By owners_of() (parallel/sharded_optimizer.h) a rank keeps whole parameters. Beside its
