@@ -123,7 +123,8 @@ torch::Tensor GptImpl::forward(const torch::Tensor& tokens) {
   const auto positions = wpe->weight.narrow(0, 0, tokens.size(1));
   auto x = drop(wte(tokens) + positions, dropout, is_training());
   for (const auto& block : *h) x = block->as<GptBlockImpl>()->forward(x);
-  return torch::linear(ln_f(x), wte->weight).transpose(1, 2);
+  x = ln_f(x);
+  return torch::linear(x, beside(x, wte->weight)).transpose(1, 2);
 }
 
 void add_gpt(Registry& all) {

@@ -46,7 +46,7 @@ torch::Tensor UnetUpImpl::forward(const torch::Tensor& below, const torch::Tenso
   const int64_t rows = skip.size(2) - x.size(2), columns = skip.size(3) - x.size(3);
   if (rows > 0 || columns > 0)
     x = torch::constant_pad_nd(x, {columns / 2, columns - columns / 2, rows / 2, rows - rows / 2});
-  return conv(torch::cat({skip, x}, /*dim=*/1));
+  return conv(torch::cat({beside(x, skip), x}, /*dim=*/1));
 }
 
 UnetImpl::UnetImpl(const ModelOptions& options, const UnetOptions& own)

@@ -44,6 +44,7 @@
 #include "tare/experiment/region_log.h"
 #include "tare/inference/predictor.h"
 #include "tare/learner/learner.h"
+#include "tare/learner/replicas.h"
 #include "tare/memory/backend.h"
 #include "tare/memory/device_table.h"
 #include "tare/memory/event_log.h"

@@ -110,6 +110,50 @@ TEST_F(CardCli, EveryPhasePeaksAsPlanned) {
   expect_as_planned(json_of("run.json"));
 }
 
+TEST_F(CardCli, ADividedModelIsPlannedAndReportedCardByCard) {
+  if (!has_two_cards()) GTEST_SKIP() << "there is one card";
+  const std::vector<std::string> settings{"card.yaml", "device=auto", "stages=auto",
+                                          "micro_batch=8"};
+  const auto with = [&](std::vector<std::string> words, const std::vector<std::string>& more) {
+    words.insert(words.end(), settings.begin(), settings.end());
+    words.insert(words.end(), more.begin(), more.end());
+    return tare(words);
+  };
+  const auto plan = with({"plan"}, {"--json", "plan.json"});
+  ASSERT_EQ(plan.status, 0) << plan.err;
+  EXPECT_THAT(plan.out, ContainsRegex("cuda:1, .*: start .*, planned peak .*, reserved"));
+  const auto run = with({"run"}, {"--json", "run.json"});
+  ASSERT_EQ(run.status, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("stages: cuda:0: "));
+  EXPECT_THAT(run.out, HasSubstr("after destroy: 0 B tracked above the start"));
+  const auto planned = json_of("plan.json"), report = json_of("run.json");
+  EXPECT_EQ(report["device"], "cuda:0, cuda:1");
+  for (size_t i = 0; i < report["phases"].size(); ++i) {
+    const auto& phase = report["phases"][i];
+    ASSERT_EQ(phase["devices"].size(), 2U) << phase["name"];
+    for (size_t card = 0; card < 2; ++card) {
+      const auto& measured = phase["devices"][card];
+      EXPECT_EQ(measured["device"], "cuda:" + std::to_string(card));
+      EXPECT_EQ(measured["residual_bytes"], 0);
+      EXPECT_GT(measured["peak_bytes"], 0);
+      const double peak = measured["peak_bytes"];
+      EXPECT_NEAR(planned["phases"][i]["stages"][card]["peak_bytes"], peak, 0.02 * peak)
+          << phase["name"] << " on card " << card;
+    }
+  }
+}
+
+TEST_F(CardCli, ADividedRunIsRefusedWhatItCannotDo) {
+  if (!has_two_cards()) GTEST_SKIP() << "there is one card";
+  const auto one_record = tare(
+      {"run", "card.yaml", "device=auto", "stages=[cuda:0, cuda:1]", "--record-memory", "record"});
+  EXPECT_EQ(one_record.status, 2);
+  EXPECT_THAT(one_record.err, HasSubstr("a record of allocations is of one device"));
+  const auto ranks = tare({"plan", "card.yaml", "device=auto", "stages=auto", "--ranks", "2"});
+  EXPECT_EQ(ranks.status, 2);
+  EXPECT_THAT(ranks.err, HasSubstr("stages divide the model of one process"));
+}
+
 // The optimizer's state, which the first step makes, stands beside a whole batch in epoch 2 only.
 TEST_F(CardCli, PhasesWithOneWholeBatchPeakAsPlanned) {
   for (const char* epochs : {"1", "2"}) {
@@ -597,6 +641,24 @@ TEST_F(CardCli, ASweepPlacesItsRunsOnBothCards) {
   const auto sweep = tare({"sweep", "run", "sweep.yaml"});
   EXPECT_EQ(sweep.status, 0) << sweep.out << sweep.err;
   EXPECT_THAT(tare({"sweep", "status", "sweep.yaml"}).out, HasSubstr("COMPLETE"));
+}
+
+TEST_F(CardCli, ASweepGivesEachRankOfARunACard) {
+  if (!has_two_cards()) GTEST_SKIP() << "there is one card";
+  std::ofstream(folder_ / "sweep.yaml") << "name: pairs\nrecipe: card.yaml\nset: {device: auto}\n"
+                                           "parameters: {seed: [1, 2]}\n"
+                                           "resources: {max_per_gpu: 1, ranks: 2}\n";
+  const auto plan = tare({"sweep", "plan", "sweep.yaml"});
+  ASSERT_EQ(plan.status, 0) << plan.err;
+  EXPECT_THAT(plan.out, AllOf(HasSubstr("pairs: 2 runs of 2 ranks, 1 at a time, in cuda:0 ("),
+                              HasSubstr(" on each of cuda:0, cuda:1")));
+  const auto sweep = tare({"sweep", "run", "sweep.yaml"});
+  EXPECT_EQ(sweep.status, 0) << sweep.out << sweep.err;
+  EXPECT_THAT(tare({"sweep", "status", "sweep.yaml"}).out,
+              HasSubstr("2 ranks on cuda:0, cuda:1\n"));
+  const auto report = json_of("runs/pairs/pairs0_s1/report.json");
+  EXPECT_EQ(report["device"], "cuda:0");
+  EXPECT_EQ(report["phases"][0]["ranks"].size(), 2);
 }
 
 TEST_F(CardCli, ACardThatIsNotThereIsRefusedByName) {

@@ -296,6 +296,16 @@ TEST_F(CardMistakes, ASweepOfACardByItsNumberUsesThatCardOrIsRefused) {
          "cuda:2 is not there, only cpu, cuda:1");
 }
 
+TEST_F(CardMistakes, ASweepOfMoreRanksThanCardsIsRefused) {
+  const Variables two(Environment{{"STAND_IN_CARDS", "2"}});
+  expect(2, {"sweep", "run", "sweep.yaml", "resources.ranks=3"},
+         "resources.ranks is more than the cards that can be used, of which each rank takes one, "
+         "got 3; allowed: at most 2, or device: cpu");
+  expect(2, {"sweep", "run", "sweep.yaml", "resources.ranks=2", "set.device=cuda:1"},
+         "set.device names one card, and resources.ranks is 2");
+  EXPECT_FALSE(fs::exists(path("runs/cards"))) << "refused before any run";
+}
+
 TEST_F(CardMistakes, ASweepCountsTheCardsThatTheUserSees) {
   const Variables two(Environment{{"STAND_IN_CARDS", "2"}});
   const std::string first = "GPU-01010101", second = "GPU-02020202";
@@ -616,6 +626,11 @@ TEST_F(Slices, TakeTheRunsOfASweep) {
   const auto sweep = expect(0, {"sweep", "run", "sweep.yaml"});
   EXPECT_THAT(sweep.out, HasSubstr("6 complete, 0 failed"));
   EXPECT_THAT(sweep.err, Not(HasSubstr("CUDA_VISIBLE_DEVICES"))) << "the sweep sets it itself";
+}
+
+TEST_F(Slices, TakeNoRanks) {
+  expect(2, {"sweep", "plan", "sweep.yaml", "set.device=cuda", "resources.ranks=2"},
+         ": a process sees one slice alone, and the ranks of a run need one each");
 }
 
 TEST_F(Slices, OnlyTheFirstHasANumber) {

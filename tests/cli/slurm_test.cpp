@@ -27,6 +27,14 @@ using ::testing::SizeIs;
 
 constexpr int kWaitS = 90;
 
+/// Returns the rows of a table of epochs without their last column.
+std::string without_seconds(const std::string& table) {
+  std::istringstream lines(table);
+  std::string all;
+  for (std::string line; std::getline(lines, line);) all += line.substr(0, line.find_last_of(','));
+  return all;
+}
+
 class SlurmTest : public ::testing::Test {
  protected:
   static void SetUpTestSuite() { cluster_ = std::make_unique<SlurmCluster>(); }
@@ -58,11 +66,13 @@ class SlurmTest : public ::testing::Test {
         "parameters: {phases.0.lr: [1.0e-3, 1.0e-2]}\nset: {phases.0.epochs: 60}\n"
         "on_failure: {max_retries: 0}\n");
   }
-  [[nodiscard]] std::unique_ptr<Program> start() const {
-    return std::make_unique<Program>("tare", std::vector<std::string>{"sweep", "run", "sweep.yaml"},
-                                     folder_.path());
+  using Words = std::vector<std::string>;
+  [[nodiscard]] std::unique_ptr<Program> start(const Words& more = {}) const {
+    Words words{"sweep", "run", "sweep.yaml"};
+    words.insert(words.end(), more.begin(), more.end());
+    return std::make_unique<Program>("tare", words, folder_.path());
   }
-  [[nodiscard]] ProgramResult run() const { return start()->wait(); }
+  [[nodiscard]] ProgramResult run(const Words& more = {}) const { return start(more)->wait(); }
 
   static ::testing::AssertionResult wait_until(const std::function<bool()>& is_so) {
     for (int tries = 0; tries < kWaitS * 5; ++tries) {
@@ -239,14 +249,87 @@ TEST_F(SlurmTest, StartsRanksThatTrainTogether) {
   const TempDir other;
   fs::copy(folder_ / "recipe.yaml", other / "recipe.yaml");
   ASSERT_EQ(run_program(tare, {"run", "recipe.yaml", "--ranks", "2"}, other.path()).status, 0);
-  const auto without_seconds = [](const std::string& table) {
-    std::istringstream lines(table);
-    std::string all;
-    for (std::string line; std::getline(lines, line);)
-      all += line.substr(0, line.find_last_of(','));
-    return all;
-  };
   EXPECT_EQ(without_seconds(rows), without_seconds(content_of(other / "runs/tiny/all.csv")));
+}
+
+const std::vector<std::string> kPairs{"resources.ranks=2"};
+
+TEST_F(SlurmTest, GivesEachRunATaskForEachRank) {
+  sweep("parameters: {phases.0.lr: [1.0e-3, 1.0e-2]}\n",
+        ", setup: [echo a job of $SLURM_NTASKS tasks]");
+  expect_complete(run(kPairs), "2 complete, 0 failed, 0 waiting; 2 started");
+  EXPECT_THAT(begun(), AllOf(SizeIs(2), Each(Pair(::testing::_, 1))));
+  EXPECT_THAT(agents(), HasSubstr("a job of 2 tasks\n"));
+  const auto status = run_program("tare", {"sweep", "status", "sweep.yaml"}, folder_.path());
+  EXPECT_THAT(status.out, HasSubstr("2 ranks on Slurm jobs"));
+  const TempDir other;
+  fs::copy(folder_ / "recipe.yaml", other / "recipe.yaml");
+  ASSERT_EQ(run_program("tare", {"run", "recipe.yaml", "--ranks", "2", "phases.0.lr=1.0e-3"},
+                        other.path())
+                .status,
+            0);
+  EXPECT_EQ(without_seconds(content_of(folder_ / "runs/tiny/tiny0_p0l0-001/all.csv")),
+            without_seconds(content_of(other / "runs/tiny/all.csv")));
+}
+
+TEST_F(SlurmTest, StopsAllRanksOfARunAndContinuesThem) {
+  long_sweep();
+  const auto program = start(kPairs);
+  ASSERT_TRUE(wait_until([&] { return both_are_on(); })) << program->read("err") << agents();
+  ::kill(program->pid(), SIGINT);
+  const auto stopped = program->wait();
+  EXPECT_EQ(stopped.status, 130);
+  EXPECT_THAT(stopped.out, HasSubstr("0 complete, 0 failed, 2 waiting; 2 started"));
+  EXPECT_TRUE(wait_until([] { return SlurmCluster::jobs().empty(); }));
+  expect_complete(run(kPairs), "2 complete, 0 failed, 0 waiting; 2 started");
+  expect_whole_epochs(60);
+}
+
+// Slurm and srun both send SIGTERM to the ranks of the jobs whose place is taken.
+TEST_F(SlurmTest, SavesRanksWhenTimeIsShortAndWhenAnotherJobTakesTheirPlace) {
+  long_sweep();
+  const auto program = start(kPairs);
+  ASSERT_TRUE(wait_until([&] { return both_are_on(); })) << program->read("err") << agents();
+  const std::string task = a_task();
+  SlurmCluster::call("scancel", {"--batch", "--signal=USR1", task});
+  ASSERT_TRUE(wait_until(
+      [&] { return SlurmCluster::jobs().find(task + " PENDING") != std::string::npos; }));
+  SlurmCluster::call("sbatch",
+                     {"--partition=urgent", "--exclusive", "--output=/dev/null", "--wrap=sleep 1"});
+  expect_complete(program->wait(), "2 complete, 0 failed, 0 waiting; 2 started");
+  EXPECT_THAT(begun(), SizeIs(2));
+  EXPECT_THAT(agents(), AllOf(HasSubstr("has saved tiny0"), HasSubstr("has saved tiny1")));
+  for (const char* name : {"tiny0_p0l0-001", "tiny1_p0l0-01"})
+    EXPECT_THAT(content_of(folder_ / "runs/tiny" / name / (std::string(name) + ".err")),
+                HasSubstr("stopped by a signal after the step in flight, with a checkpoint"));
+  expect_whole_epochs(60);
+}
+
+/// Returns the process of a rank of a run, by what its environment has; 0: there is none.
+int process_of_rank(const std::string& rank, const std::string& run) {
+  for (const auto& entry : fs::directory_iterator("/proc")) {
+    const std::string environment = content_of(entry.path() / "environ"),
+                      command = content_of(entry.path() / "cmdline");
+    if (environment.find("SLURM_STEP_NUM_TASKS=2") != std::string::npos &&
+        environment.find("SLURM_PROCID=" + rank) != std::string::npos &&
+        command.find(run) != std::string::npos)
+      return std::stoi(entry.path().filename());
+  }
+  return 0;
+}
+
+TEST_F(SlurmTest, TriesARunAgainOfWhichARankWasKilled) {
+  long_sweep();
+  const auto program = start({"resources.ranks=2", "on_failure.max_retries=1"});
+  ASSERT_TRUE(wait_until([&] { return both_are_on(); })) << program->read("err") << agents();
+  const int rank = process_of_rank("1", "tiny0_p0l0-001");
+  ASSERT_GT(rank, 0);
+  ::kill(rank, SIGKILL);
+  const auto result = program->wait();
+  EXPECT_EQ(result.status, 0) << result.err << agents();
+  EXPECT_THAT(result.out, AllOf(HasSubstr("failed: signal 9"),
+                                HasSubstr("2 complete, 0 failed, 0 waiting; 3 started")));
+  expect_whole_epochs(60);
 }
 
 TEST_F(SlurmTest, StopsAndContinues) {

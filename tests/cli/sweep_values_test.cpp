@@ -22,6 +22,13 @@ TEST(SweepValues, PlanRefusesALastBatchThatTheRunsWouldRefuse) {
               HasSubstr("the last batch of an epoch has 1 sample (129 in batches of 32)"));
 }
 
+TEST(SweepValues, StagesAreRefusedBecauseARunHasOneDevice) {
+  const Sweep sweep;
+  const auto plan = sweep.tare({"plan", "sweep.yaml", "set={device: auto, stages: [cpu, cpu]}"});
+  EXPECT_EQ(plan.status, 2) << plan.out;
+  EXPECT_THAT(plan.err, HasSubstr("stages divide a model over several devices, and a sweep gives"));
+}
+
 // Before any run, with the key and the line of the sweep's own file.
 TEST(SweepValues, AWrongValueIsReportedAtItsPlace) {
   const Sweep sweep;

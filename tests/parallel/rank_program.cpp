@@ -8,10 +8,13 @@
 #include <string>
 #include <thread>
 
+#include "tare/base/content_hash.h"
+#include "tare/checkpoint/checkpoint.h"
 #include "tare/data/dataset.h"
 #include "tare/learner/learner.h"
 #include "tare/memory/backend.h"
 #include "tare/model/registry.h"
+#include "tare/parallel/data_parallel.h"
 #include "tare/parallel/group.h"
 #include "tare/runtime/init.h"
 
@@ -68,6 +71,22 @@ class ChangeCount final : public Callback {
   int64_t count = 0;
 };
 
+/// Returns a hash of each tensor of a checkpoint, by name.
+json hashes_of(const std::filesystem::path& path) {
+  const checkpoint::Loaded loaded = checkpoint::load(path);
+  json all;
+  const auto add = [&](const char* part, const std::vector<NamedTensor>& tensors) {
+    for (const auto& [name, tensor] : tensors) {
+      const at::Tensor whole = tensor.contiguous();
+      const auto* bytes = static_cast<const std::byte*>(whole.const_data_ptr());
+      all[part][name] = content_hash(std::span(bytes, whole.nbytes()));
+    }
+  };
+  add("model", loaded.model);
+  add("optimizer", loaded.optimizer);
+  return all;
+}
+
 /// Trains on numbers, alike on one rank and on several, and returns figures of it.
 json fit(std::shared_ptr<Group> group, const json& options) {
   const int64_t samples = setting(options, "samples", 100), batch = setting(options, "batch", 24);
@@ -85,6 +104,12 @@ json fit(std::shared_ptr<Group> group, const json& options) {
   ModelOptions model{
       .classes = 3, .sample_shape = {6}, .hidden = {8, setting(options, "hidden", 5)}};
   if (pictures) model = {.classes = 3, .sample_shape = {1, 8, 8}, .width = 4};
+  const auto make_model = [&] {
+    if (!options.value("blocks", false)) return models::make(name, model);
+    return models::make(ModelSpec{.name = "vit",
+                                  .options = "{classes: 3, sample_shape: [1, 8, 8], width: 12, "
+                                             "layers: 3, heads: 2, options: {patch: 4}}"});
+  };
   const auto changes = std::make_shared<ChangeCount>();
   LearnerOptions o{
       .metrics = {"accuracy", "auroc", "f1"},
@@ -102,9 +127,18 @@ json fit(std::shared_ptr<Group> group, const json& options) {
                      .shard = options.value("shard", "none"),
                      .compression = options.value("compression", "none")};
   if (options.contains("micro_batch")) o.micro_batch = options["micro_batch"].get<int64_t>();
-  Learner learner(models::make(name, model), {.train = data, .valid = valid, .test = {}},
-                  std::move(o));
+  if (options.contains("clip")) o.clip.norm = options["clip"].get<double>();
+  if (options.value("recompute", false)) o.recompute = {"all"};
+  o.folder = options.value("folder", "runs");
+  Learner learner(make_model(), {.train = data, .valid = valid, .test = {}}, std::move(o));
   const int64_t epochs = setting(options, "epochs", 3);
+  if (options.contains("load")) (void)learner.load(options["load"].get<std::string>());
+  if (epochs == 0) {
+    learner.save(options["save"].get<std::string>());
+    if (group) group->meet();
+    return hashes_of(std::filesystem::path(options.value("folder", "runs")) /
+                     options["save"].get<std::string>());
+  }
   if (options.value("freeze", false)) learner.freeze();
   const int64_t now = memory::backend(c10::kCPU).usage().allocated_bytes;
   if (group && options.contains("budget") && group->rank() == 1)
@@ -129,6 +163,7 @@ json fit(std::shared_ptr<Group> group, const json& options) {
     norm += one.tensor.detach().to(at::kDouble).square().sum().item<double>();
   all["norm"] = norm;
   all["validated"] = learner.validate().loss;
+  if (options.contains("save")) learner.save(options["save"].get<std::string>());
   all["state_bytes"] = learner.ledger().bytes(c10::kCPU)[Category::optimizer];
   all["held"] = learner.purge().tracked_after;
   return all;
@@ -158,10 +193,14 @@ json end(const std::shared_ptr<Group>& group, const json& options) {
   std::vector<CallbackPtr> callbacks;
   if (group->rank() == options.value("rank", 1))
     callbacks.push_back(std::make_shared<EndAtStep>(options.at("how").get<std::string>(), 5));
-  Learner learner(
-      models::make("mlp", {.classes = 3, .sample_shape = {6}, .hidden = {8}}),
-      {.train = data, .valid = {}, .test = {}},
-      {.device = "cpu", .batch = 24, .callbacks = callbacks, .progress = false, .group = group});
+  Learner learner(models::make("mlp", {.classes = 3, .sample_shape = {6}, .hidden = {8}}),
+                  {.train = data, .valid = {}, .test = {}},
+                  {.device = "cpu",
+                   .batch = 24,
+                   .callbacks = callbacks,
+                   .progress = false,
+                   .group = group,
+                   .data_parallel = {.shard = options.value("shard", "none")}});
   const FitResult result = learner.fit(4);
   return {{"steps", result.steps}};
 }
@@ -242,6 +281,26 @@ json ddp(const std::shared_ptr<Group>& group, const json& options) {
   return all;
 }
 
+/// Returns the times of steps whose gradients are averaged in several buckets.
+json times(Group& group) {
+  torch::nn::Sequential net;
+  for (int i = 0; i < 8; ++i) net->push_back(torch::nn::Linear(384, 384));
+  std::vector<NamedTensor> parameters;
+  for (const auto& one : net->named_parameters()) parameters.push_back({one.key(), one.value()});
+  parallel::DataParallel averaging(group, parameters, {.bucket_mib = 1});
+  for (int step = 0; step < 12; ++step) {
+    averaging.begin_step();
+    const at::Tensor loss = net->forward(at::ones({256, 384})).square().mean();
+    averaging.average_next(loss);
+    loss.backward();
+    for (at::Tensor& one : net->parameters()) one.mutable_grad().reset();
+  }
+  const auto found = averaging.times();
+  return {{"steps", found.steps},          {"forward", found.forward_ns},
+          {"backward", found.backward_ns}, {"communication", found.communication_ns},
+          {"overlap", found.overlap_ns},   {"text", found.str()}};
+}
+
 int run(const std::string& what, const json& options) {
   init({.threads = 1, .cuda = CudaMode::off});
   try {
@@ -250,6 +309,7 @@ int run(const std::string& what, const json& options) {
     if (what == "exchange") result = exchange(*group);
     if (what == "fit") result = fit(group, options);
     if (what == "ddp") result = ddp(group, options);
+    if (what == "times") result = times(*group);
     if (what == "end") result = end(group, options);
     std::puts(result.dump().c_str());
     return 0;

@@ -3,9 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "parallel/job.h"
+#include "support/temp_dir.h"
 
 namespace tare::testing {
 namespace {
@@ -94,6 +98,34 @@ TEST(Ranks, TakeSmallerPartsTogetherWhereOneRunsOutOfMemory) {
   }
 }
 
+TEST(Ranks, TakeSmallerPartsTogetherWhereTheyKeepParts) {
+  for (const char* shard : {"gradients", "parameters"}) {
+    json options{{"shard", shard}, {"pictures", true}, {"blocks", true},
+                 {"samples", 192}, {"batch", 96},      {"bucket_mib", 0.01}};
+    json alone = options;
+    alone["alone"] = true;
+    const json expected = results_of(1, "fit", alone).front();
+    const auto free = results_of(3, "fit", options);
+    options["budget"] = static_cast<int64_t>(0.6 * free[1]["peak"].get<double>());
+    for (const json& one : results_of(3, "fit", options)) {
+      EXPECT_GT(one["changes"], 0) << shard;
+      expect_near(one["rows"], expected["rows"], "rows");
+      expect_near(one["norm"], expected["norm"], "norm");
+    }
+  }
+}
+
+TEST(Ranks, EndWithTheOthersWhereTheyKeepParts) {
+  for (const char* shard : {"gradients", "parameters"})
+    for (const char* how : {"kill", "throw"}) {
+      const auto all = Job(3, "end", {{"how", how}, {"shard", shard}}).wait();
+      for (const size_t rank : {0, 2}) {
+        EXPECT_EQ(all[rank].status, 1) << shard << ' ' << how;
+        EXPECT_THAT(all[rank].err, ::testing::HasSubstr("rank 1 of 3"));
+      }
+    }
+}
+
 TEST(Ranks, KeepTheirPartsOfTheOptimizersState) {
   for (const char* kind : {"sgd", "adamw"})
     expect_equal_to_one({{"shard", "optimizer"}, {"optimizer", kind}, {"hidden", 40}});
@@ -107,6 +139,74 @@ TEST(Ranks, KeepTheirPartsOfTheOptimizersState) {
     all += one["state_bytes"].get<int64_t>();
   }
   EXPECT_EQ(all, whole);
+}
+
+TEST(Ranks, KeepTheirPartsOfTheGradients) {
+  json options{{"shard", "gradients"}, {"optimizer", "adamw"}, {"hidden", 40}};
+  expect_equal_to_one(options, {2, 4});
+  options["bucket_mib"] = 1e-4;  // each parameter is a bucket
+  options["samples"] = 98;       // the last batch has 2 samples
+  options["micro_batch"] = 5;    // and the ranks have another number of parts
+  options["ignored"] = true;
+  options["clip"] = 0.05;
+  expect_equal_to_one(options, {3, 4});
+  expect_equal_to_one({{"shard", "gradients"}, {"freeze", true}, {"find_unused", true}});
+}
+
+TEST(Ranks, KeepTheirPartsOfTheParameters) {
+  json options{{"shard", "parameters"}, {"pictures", true}, {"blocks", true}};
+  expect_equal_to_one(options, {2, 4});
+  options["recompute"] = true;
+  options["samples"] = 98;
+  options["micro_batch"] = 5;
+  options["clip"] = 0.05;
+  options["freeze"] = true;
+  expect_equal_to_one(options, {3});
+  expect_equal_to_one({{"shard", "parameters"}});  // of a model without blocks
+}
+
+TEST(Ranks, TakeLessMemoryTheMoreOfItIsDivided) {
+  json options{{"hidden", 3000}, {"optimizer", "adamw"}, {"batch", 8}, {"samples", 16}};
+  int64_t before = std::numeric_limits<int64_t>::max();
+  for (const char* shard : {"none", "optimizer", "gradients"}) {
+    options["shard"] = shard;
+    int64_t largest = 0;
+    for (const json& one : results_of(3, "fit", options))
+      largest = std::max(largest, one["peak"].get<int64_t>());
+    EXPECT_LT(largest, before) << shard;
+    before = largest;
+  }
+}
+
+TEST(Ranks, LoadWhatAnyNumberOfThemHasSaved) {
+  const std::vector<int64_t> sizes{2, 4, 3, 1, 4, 2};
+  for (const auto& [shard, count] : {std::pair("parameters", 6), std::pair("optimizer", 2)}) {
+    const TempDir folder;
+    json options{{"shard", shard},      {"pictures", true},        {"blocks", true},
+                 {"epochs", 1},         {"folder", folder.path()}, {"save", "first"},
+                 {"optimizer", "adamw"}};
+    (void)results_of(1, "fit", options);
+    options["epochs"] = 0;
+    options["load"] = "first";
+    options["save"] = "again";
+    const json expected = results_of(1, "fit", options).front();
+    ASSERT_GT(expected["optimizer"].size(), 30);
+    for (const int64_t size : std::span(sizes).first(count)) {
+      options["load"] = options["save"];
+      options["save"] = "by_" + std::to_string(size);
+      EXPECT_EQ(results_of(size, "fit", options).front(), expected) << shard << ", " << size;
+    }
+  }
+}
+
+TEST(Ranks, SendGradientsWhileTheBackwardComputesOthers) {
+  for (const json& one : results_of(2, "times")) {
+    EXPECT_GE(one["steps"], 10);
+    EXPECT_GT(one["overlap"], 0) << "by the time stamps of LibTorch's reducer";
+    EXPECT_LE(one["overlap"], one["communication"]);
+    EXPECT_LE(one["overlap"], one["backward"]);
+    EXPECT_THAT(one["text"].get<std::string>(), ::testing::HasSubstr("while the backward"));
+  }
 }
 
 TEST(Ranks, StopTogether) {

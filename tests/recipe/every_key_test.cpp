@@ -270,6 +270,7 @@ KeyRows EveryKey::rows() const {
       {"name", {"name=other"}},
       {"seed", {"seed=7"}},
       {"device", {"device=cuda:77"}},
+      {"stages", {"stages=[cpu, cpu]", {"device=auto", "micro_batch=8"}}},
       {"folder", {"folder=" + (folder_ / "elsewhere").string()}},
       {"batch", {"batch=16"}},
       {"micro_batch", {"micro_batch=8"}},

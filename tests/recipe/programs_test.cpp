@@ -125,6 +125,13 @@ TEST(Distillation, EndsOnFewSamples) {
     EXPECT_THAT(taught.out, HasSubstr(line));
 }
 
+TEST(Replicas, TrainOnTheHostTwiceAsOnce) {
+  const TempDir folder;
+  const auto result = run_program("replicas", {}, folder.path());
+  ASSERT_EQ(result.status, 0) << result.out << result.err;
+  EXPECT_THAT(result.out, HasSubstr("2 replicas, accuracy 0.9"));
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Recipes, ManyTensors,
     ::testing::Values(Recipe{"siamese_digits", "5MiB"}, Recipe{"image_and_table", "1300KiB"},

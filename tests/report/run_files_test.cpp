@@ -106,13 +106,17 @@ TEST(RunFiles, ListEveryMember) {
     EXPECT_EQ(listed<PhaseLeak>(), 6U);
   }
   {
-    [[maybe_unused]] const auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u,
-                                  v, w] = PhaseReport{};
-    EXPECT_EQ(listed<PhaseReport>(), 23U);
+    [[maybe_unused]] const auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v,
+                                  w, x] = PhaseReport{};
+    EXPECT_EQ(listed<PhaseReport>(), 24U);
   }
   {
     [[maybe_unused]] const auto& [a, b, c, d] = RankFigures{};
     EXPECT_EQ(listed<RankFigures>(), 4U);
+  }
+  {
+    [[maybe_unused]] const auto& [a, b, c, d] = DeviceFigures{};
+    EXPECT_EQ(listed<DeviceFigures>(), 4U);
   }
   {
     [[maybe_unused]] const auto& [a, b, c, d, e, f] = ScheduledStep{};

@@ -65,6 +65,16 @@ TEST(SweepPage, CountsRunsAndNamesTheBest) {
   EXPECT_THAT(sweep_page(sweep), HasSubstr("<dd>0 and 1 running</dd>"));
 }
 
+TEST(SweepPage, SaysWhereTheRanksOfRunsWere) {
+  SweepSummary sweep = five_runs();
+  EXPECT_THAT(sweep_page(sweep), Not(HasSubstr("placed")));
+  sweep.runs[2].placed = "2 ranks on cuda:0, cuda:1";
+  const std::string html = sweep_page(sweep);
+  EXPECT_TRUE(is_well_formed(html));
+  EXPECT_THAT(html, HasSubstr("<td>2</td><td>2 ranks on cuda:0, cuda:1</td><td>3 MiB</td>"));
+  EXPECT_THAT(html, HasSubstr("<td>0</td><td>-</td><td>3 MiB</td>")) << "of one rank";
+}
+
 TEST(SweepPage, ListsEveryRunTheBestFirst) {
   const std::string html = sweep_page(five_runs());
   size_t at = html.find("<tbody>");

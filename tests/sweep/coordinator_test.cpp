@@ -285,6 +285,78 @@ TEST_F(CoordinatorTest, RunsOnGpusSeeOneEachAndNeverHoldMoreThanIt) {
   EXPECT_LE(most["GPU-c"], 700_MiB);
 }
 
+/// Cards of one run at a time, which are not there.
+std::vector<launch::DeviceSlot> cards_named(const std::vector<std::string>& names) {
+  std::vector<launch::DeviceSlot> cards;
+  for (const auto& name : names)
+    cards.push_back({.name = "GPU-" + name,
+                     .total_bytes = 1000_MiB,
+                     .context_bytes = 100_MiB,
+                     .kind = launch::SlotKind::gpu,
+                     .device = "cuda:" + std::to_string(cards.size())});
+  return cards;
+}
+
+TEST_F(CoordinatorTest, ARunOfSeveralRanksTakesSoManyCardsAtOnce) {
+  const auto sweep = read("parameters: {a: {min: 1, max: 6}}\nresources: {ranks: 2}\n");
+  auto host = host_of(sweep,
+                      "for card in $(echo $CUDA_VISIBLE_DEVICES | tr , ' '); do "
+                      "mkdir $folder/../busy-$card || exit 9; done; sleep 0.05; "
+                      "rmdir $folder/../busy-${CUDA_VISIBLE_DEVICES%,*} "
+                      "$folder/../busy-${CUDA_VISIBLE_DEVICES#*,}; "
+                      "echo $CUDA_VISIBLE_DEVICES $budget >> $folder/../placed; finish 1 1000");
+  host.slots = [](const sweep::Resources&) { return cards_named({"a", "b", "c", "d", "e"}); };
+  host.predict = [](const auto&) { return std::optional<int64_t>(100_MiB); };
+  const SweepReport report = sweep::run_sweep(sweep, host);
+  EXPECT_EQ(report.complete, 6) << "no card was in two runs: " << out_.str();
+  std::istringstream lines(file("placed"));
+  std::string cards;
+  for (int64_t budget = 0; lines >> cards >> budget;) {
+    EXPECT_EQ(std::ranges::count(cards, ','), 1) << cards;
+    EXPECT_EQ(budget, 110_MiB) << "of each rank, without what a context takes";
+  }
+  const auto ended = trials("parameters: {a: [1]}\n");
+  EXPECT_EQ(ended.front().placed(), "2 ranks on cuda:0, cuda:1");
+  EXPECT_THAT(rows(store(), "SELECT reserved_bytes FROM sweep_runs LIMIT 1"),
+              ElementsAre(std::to_string(2 * 210_MiB)));
+}
+
+TEST_F(CoordinatorTest, ARunWaitsWhereTooFewCardsAreLeftForItsRanks) {
+  const auto sweep = read("parameters: {a: [1, 2, 3]}\nresources: {ranks: 2}\n");
+  auto host = host_of(sweep, "test $a = 1 && finish 1 1; exit 2");
+  host.slots = [](const sweep::Resources&) { return cards_named({"a", "b"}); };
+  host.is_lost = [](const auto& slot) { return slot.name == "GPU-b"; };
+  ::testing::internal::CaptureStderr();
+  const SweepReport report = sweep::run_sweep(sweep, host);
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("Too few are left for a run"));
+  EXPECT_EQ(report.complete, 1);
+  EXPECT_EQ(report.waiting, 2);
+}
+
+TEST_F(CoordinatorTest, RanksOnTheHostShareWhatTheirRunReserves) {
+  const std::string text =
+      "parameters: {a: [1, 2]}\nresources: {ranks: 4, jobs: 2, total: 900MiB, memory: 100MiB}\n";
+  const SweepReport report = run(text, "echo $budget >> $folder/../budgets; finish 1 1");
+  EXPECT_EQ(report.complete, 2);
+  EXPECT_EQ(file("budgets"), "104857600\n104857600\n") << "of each rank";
+  EXPECT_THAT(rows(store(), "SELECT reserved_bytes FROM sweep_runs"),
+              ElementsAre("419430400", "419430400"));
+  EXPECT_EQ(trials(text).front().placed(), "4 ranks on host");
+  EXPECT_EQ(run("parameters: {a: [3]}\n", "finish 1 1").started, 1);
+  EXPECT_EQ(trials(text).back().placed(), "") << "of one rank";
+}
+
+// The program that starts the ranks ends as a shell does.
+TEST_F(CoordinatorTest, ARunOfWhichARankWasKilledIsTriedAgain) {
+  const char* text = "parameters: {a: [1, 2]}\nresources: {ranks: 2, jobs: 1}\n";
+  const SweepReport report =
+      run(text, "test $a = 2 -o -e $folder/again && finish 1 1; touch $folder/again; exit 137");
+  EXPECT_EQ(report.complete, 2);
+  EXPECT_EQ(trials(text).front().reason, "signal 9");
+  EXPECT_EQ(run("parameters: {a: [3]}\n", "exit 143").failed, 1) << "it was asked to end";
+  EXPECT_EQ(trials(text).back().reason, "exit 143");
+}
+
 TEST_F(CoordinatorTest, AnInterruptAsksRunsToEndAndLeavesThemWaiting) {
   const auto sweep = read(kTwoByTwo);
   auto host = host_of(sweep, "trap 'exit 143' TERM; touch $folder/../up$a$c; sleep 20 & wait");
@@ -340,10 +412,12 @@ TEST_F(CoordinatorTest, AnEditIsInForceAtOnce) {
 
 TEST_F(CoordinatorTest, AnEditOfWhatIsFixedIsRefusedWhole) {
   const auto sweep = read("parameters: {a: [1, 2]}\nresources: {jobs: 1}\n");
-  const std::vector<std::string> edits{
-      "metric: {name: loss}", "metric: {name: acc, goal: minimize}",
-      "parameters: {a: {min: 1, max: 9000000}}", "parameters: {b.c.d: [1]}",
-      "set: {device: cpu}\nparameters: {a: [7]}"};
+  const std::vector<std::string> edits{"metric: {name: loss}",
+                                       "metric: {name: acc, goal: minimize}",
+                                       "parameters: {a: {min: 1, max: 9000000}}",
+                                       "parameters: {b.c.d: [1]}",
+                                       "set: {device: cpu}\nparameters: {a: [7]}",
+                                       "resources: {ranks: 2}\nparameters: {a: [7]}"};
   size_t next = 0;
   auto host = host_of(sweep, "sleep 0.3; finish 1 1");
   host.edited = [&]() -> std::optional<sweep::SweepOptions> {
@@ -358,6 +432,7 @@ TEST_F(CoordinatorTest, AnEditOfWhatIsFixedIsRefusedWhole) {
   const std::string output = ::testing::internal::GetCapturedStderr();
   EXPECT_THAT(output, HasSubstr("metric cannot change while the sweep runs"));
   EXPECT_THAT(output, HasSubstr("set.device cannot change while the sweep runs"));
+  EXPECT_THAT(output, HasSubstr("resources.ranks cannot change while the sweep runs"));
   EXPECT_THAT(output, HasSubstr("has too many values"));
   EXPECT_EQ(trials("parameters: {a: [1]}\n").size(), 2U);
 }

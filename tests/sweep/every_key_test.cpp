@@ -201,6 +201,7 @@ KeyRows EverySweepKey::rows_of_keys() {
       {"when", {"when=[{param: c, if: {a: 1}}]"}},
       {"pruner", {"pruner=asha"}},
       {"resources.jobs", {"resources.jobs=2"}},
+      {"resources.ranks", {"resources.ranks=2"}},
       {"resources.total", {"resources.total=3GiB"}},
       {"resources.memory", {"resources.memory=100MiB"}},
       {"on_failure.max_retries", {"on_failure.max_retries=0"}},

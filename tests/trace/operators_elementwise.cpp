@@ -90,6 +90,11 @@ void add_elementwise(Cases& each) {
   });
   each.function("add1", kRows, [](const Tensor& x) { return x + 1; });
   each.function("rsub", kRows, [](const Tensor& x) { return 1 - x; });
+  each.add("mul_out", [] {  // as gradients are put into the buckets of ranks
+    const c10::NoGradGuard no_grad;
+    auto place = torch::empty({90}).narrow(0, 3, 84).view({7, 12});
+    at::mul_out(place, in({7, 12}), at::scalar_tensor(0.5));
+  });
   each.function("mul2", kRows, [](const Tensor& x) { return x * 2; });
   each.function("div2", kRows, [](const Tensor& x) { return x / 2; });
   each.function("rdiv", kRows, [](const Tensor& x) { return 2 / x; });

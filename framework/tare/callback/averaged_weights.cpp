@@ -38,6 +38,10 @@ double decay_of(const EmaOptions& options, int64_t step) {
   return options.decay * static_cast<double>(step - 1) / static_cast<double>(options.warmup);
 }
 
+bool is_like(const at::Tensor& one, const at::Tensor& other) {
+  return one.dtype() == other.dtype() && one.device() == other.device();
+}
+
 }  // namespace
 
 Action AveragedWeights::before_fit(FitContext& context) {
@@ -69,8 +73,8 @@ void AveragedWeights::begin(const Model& model) {
   decays_.clear();
   for (const Average& one : averages) {
     const auto options = one.tensor.options();
-    const auto has_type = [&](const at::Tensor& decay) { return decay.dtype() == options.dtype(); };
-    if (std::ranges::none_of(decays_, has_type)) decays_.push_back(at::zeros({}, options));
+    const auto fits = [&](const at::Tensor& decay) { return is_like(decay, one.tensor); };
+    if (std::ranges::none_of(decays_, fits)) decays_.push_back(at::zeros({}, options));
   }
   averages_ = std::move(averages);
   loaded_.clear();
@@ -88,9 +92,9 @@ void AveragedWeights::update(const Model& model, double decay) {
   const c10::NoGradGuard no_grad;
   for (const at::Tensor& scale : decays_) scale.fill_(decay);
   for (const auto& [index, average] : averages_) {
-    const at::Tensor& scale =
-        average.dtype() == decays_.front().dtype() ? decays_.front() : decays_.back();
-    average.mul_(scale).add_(model.parameters()[index].tensor.detach(), 1 - decay);
+    const auto fits = [&of = average](const at::Tensor& one) { return is_like(one, of); };
+    average.mul_(*std::ranges::find_if(decays_, fits))
+        .add_(model.parameters()[index].tensor.detach(), 1 - decay);
   }
   ++updates_;
 }

@@ -33,6 +33,7 @@ Action GradientNorm::after_backward(FitContext& context) {
                       "needs the gradients of a whole step, which step_in_backward frees in the "
                       "backward; omit one of the two");
   norm_ = norm.to(c10::kDouble);
+  if (norm_.device() != sum_.device()) norm_ = norm_.to(sum_.device());  // of a later stage
   next_largest_ = at::maximum(largest_, norm_);
   return Action::proceed;
 }

@@ -9,6 +9,7 @@
 #include "tare/cli/output.h"
 #include "tare/cli/ranks.h"
 #include "tare/cli/shipped.h"
+#include "tare/learner/learner_devices.h"
 #include "tare/memory/backend.h"
 #include "tare/memory/context.h"
 #include "tare/memory/oom.h"
@@ -17,9 +18,9 @@
 #include "tare/plan/link.h"
 #include "tare/plan/scale_plan.h"
 #include "tare/recipe/plan.h"
+#include "tare/recipe/rank_check.h"
 #include "tare/recipe/run.h"
 #include "tare/runtime/absent_device.h"
-#include "tare/runtime/device_name.h"
 #include "tare/runtime/init.h"
 #include "tare/trace/measurements.h"
 #include "tare/train/interrupt.h"
@@ -116,7 +117,8 @@ void check_device_budget(const Arguments& arguments, c10::Device device, const s
 
 /// Limits what tensors may take. `call`: the command, for messages.
 void set_budgets(const Arguments& arguments, const RecipeOptions& recipe, const std::string& call) {
-  const c10::Device device = runtime::open_device(recipe.learner.device);
+  const std::vector<c10::Device> devices = open_devices(recipe.learner);
+  const c10::Device device = devices.front();
   if (device.is_cpu() && arguments.has("device-budget")) {
     const std::string why = runtime::why_host();
     throw ConfigError(call, "--device-budget is for a GPU, and this run uses the host" +
@@ -125,9 +127,9 @@ void set_budgets(const Arguments& arguments, const RecipeOptions& recipe, const 
   if (!device.is_cpu() && arguments.has("host-budget"))
     log::warning("--host-budget limits the tensors of the host, and the run is on " + device.str() +
                  ": --device-budget limits those");
-  check_device_budget(arguments, device, call);
+  for (const c10::Device one : devices) check_device_budget(arguments, one, call);
   set_budget(arguments, "host-budget", c10::kCPU);
-  set_budget(arguments, "device-budget", device);
+  for (const c10::Device one : devices) set_budget(arguments, "device-budget", one);
 }
 
 constexpr double kAnswerSeconds = 600;
@@ -245,7 +247,10 @@ int run_command(const Arguments& arguments) {
   check_json(arguments, path);
   check_recording_folder(arguments);
   const double answer_seconds = answer_seconds_of(arguments);
-  if (const auto ranks = ranks_of(arguments)) return run_ranks(*ranks);
+  if (const auto ranks = ranks_of(arguments)) {
+    check_ranks(recipe, *ranks);
+    return run_ranks(*ranks);
+  }
   start();
   const auto group = join_ranks(recipe, answer_seconds);
   const bool is_first = !group || group->is_first();
@@ -253,7 +258,8 @@ int run_command(const Arguments& arguments) {
   set_budgets(arguments, recipe, "tare run");
   set_process_limit(arguments);
   // Until the process ends: a signal after the last step must not turn success into failure.
-  static const InterruptScope& interrupts = *new InterruptScope;
+  static const InterruptScope& interrupts =
+      *new InterruptScope(/*term_repeats=*/parallel::this_world().started_by == "srun");
   const RunOptions options{.out = arguments.has("quiet") || !is_first ? nullptr : &std::cout,
                            .verbose = arguments.has("verbose"),
                            .resume = resume_of(arguments),
@@ -274,7 +280,7 @@ int run_command(const Arguments& arguments) {
     log::error(error.what());
     return kFailed;
   }
-  note_context_of(runtime::parse_device(recipe.learner.device));
+  for (const c10::Device device : parse_devices(recipe.learner)) note_context_of(device);
   if (arguments.has("json") && is_first)
     io::write_atomically(arguments.get("json"), to_json(report) + '\n');
   if (report.unsaved)

@@ -48,16 +48,24 @@ namespace {
 
 using sweep::SweepOptions;
 
+/// Returns the file of this program.
+std::filesystem::path own_file() { return std::filesystem::read_symlink("/proc/self/exe"); }
+
 std::vector<std::string> run_of(const SweepOptions& sweep, const launch::Executor& executor,
                                 const std::vector<std::string>& settings,
                                 const launch::DeviceSlot& slot, int64_t budget_bytes) {
-  // This very program, also if its file has been replaced meanwhile.
-  std::vector<std::string> command{"/proc/self/exe", "run", sweep.recipe.string()};
+  const bool as_ranks = sweep.resources.ranks > 1 && executor.starts_ranks();
+  // This very program, also if its file has been replaced meanwhile, unless another program, such
+  // as srun, executes it.
+  std::vector<std::string> command{as_ranks ? own_file().string() : "/proc/self/exe", "run",
+                                   sweep.recipe.string()};
   command.insert(command.end(), settings.begin(), settings.end());
   command.insert(command.end(), {"--resume=auto", "--overwrite"});  // the folder is the run's own
   if (!executor.has_own_memory_limits())
     command.insert(command.end(), {slot.is_gpu() ? "--device-budget" : "--host-budget",
                                    std::to_string(budget_bytes)});
+  if (sweep.resources.ranks > 1 && !as_ranks)
+    command.insert(command.end(), {"--ranks", std::to_string(sweep.resources.ranks)});
   if (const auto trace = furcate::monitor_of(sweep); trace.enabled)
     command.push_back("--monitor-memory=" + search::flow_text(config::to_node(trace)));
   return command;
@@ -103,11 +111,11 @@ int main_of_run(const std::vector<std::string>& command) {
 /// executed.
 std::unique_ptr<launch::Executor> executor_of(const SweepOptions& sweep,
                                               launch::StartProcess start = {}) {
-  const auto program = std::filesystem::read_symlink("/proc/self/exe");
   return launch::executor_type(sweep.executor)
       .make({.folder = sweep.log_dir,
-             .agent = {program.string(), "sweep", "agent", sweep.executor.name},
-             .start = std::move(start)});
+             .agent = {own_file().string(), "sweep", "agent", sweep.executor.name},
+             .start = std::move(start),
+             .ranks = sweep.resources.ranks});
 }
 
 constexpr size_t kShownDraws = 10;  // before any run has ended
@@ -196,16 +204,18 @@ int run(sweep::SweepFile& file, bool retry_failed) {
   std::optional<launch::ForkServer> server;
   if (!launch::executor_type(sweep.executor).is_remote)
     server.emplace([] { init({.threads = 1, .cuda = CudaMode::off}); }, main_of_run);
-  bool forks = false;  // on the host; a GPU's driver does not survive a fork
+  // On the host, and of one rank: a GPU's driver does not survive a fork, and several ranks are
+  // started by a program that reads its own command.
+  bool forks = false;
   const auto executor = executor_of(sweep, [&](const launch::ChildStart& start) {
     return forks ? server->start(start) : launch::Child(start);
   });
   const auto slots = prepared_slots(sweep, *executor);
-  forks = !slots.front().is_gpu();
+  forks = !slots.front().is_gpu() && sweep.resources.ranks == 1;
   check_sweep_with_data(sweep);
   // Until the process ends: a signal after the last run must not turn success into failure.
   static const InterruptScope& interrupts = *new InterruptScope;
-  Plans plans(sweep.recipe, slots.front(), /*download=*/true);
+  Plans plans(sweep.recipe, slots.front(), sweep.resources.ranks, /*download=*/true);
   executor->require_available();
   const bool on_named_card =
       slots.front().is_gpu() && names_card(shared_recipe(sweep).learner.device);

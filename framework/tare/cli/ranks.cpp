@@ -127,7 +127,10 @@ class Ranks {
     const SignalNote signals;
     while (any_left()) {
       wait();
-      if (const int signal = SignalNote::take()) send(signal);
+      if (const int signal = SignalNote::take()) {
+        passed_on_ = signal;
+        send(signal);
+      }
       if (stop_at_ && Clock::now() > *stop_at_) stop();
     }
     return code_;
@@ -190,17 +193,19 @@ class Ranks {
   void note_end(Rank& rank) {
     rank.end = rank.process.wait();
     rank.ended = true;
-    const bool failed = rank.end.signal != 0 || rank.end.exit_code != 0;
-    if (!failed || code_ != kSuccess) return;
-    code_ = rank.end.signal != 0 ? static_cast<int>(kFailed) : rank.end.exit_code;
-    if (rank.end.signal != 0) {
+    const int code = rank.end.signal != 0 ? 128 + rank.end.signal : rank.end.exit_code;
+    // Of a rank that was asked to end here the code says nothing.
+    if (code == kSuccess || terminated_) return;
+    if (code_ == kSuccess || code_ == kFailed) code_ = code;
+    if (passed_on_ != 0 && code == 128 + passed_on_) return;  // it has saved, and others still do
+    if (rank.end.signal != 0 && !killed_) {
       killed_ = true;
       log::error("rank " + std::to_string(rank.number) + " of " + std::to_string(all_.size()) +
                  " was ended by signal " + std::to_string(rank.end.signal) + " (" +
                  strsignal(rank.end.signal) +
                  "), so the others stop; --resume continues from the last checkpoint");
     }
-    stop_at_ = Clock::now() + kToEnd;
+    if (!stop_at_) stop_at_ = Clock::now() + kToEnd;
   }
 
   void send(int signal) {
@@ -219,6 +224,7 @@ class Ranks {
   std::map<std::string, std::set<int64_t>> said_;  // by which ranks
   bool killed_ = false, terminated_ = false;
   std::optional<Clock::time_point> stop_at_;
+  int passed_on_ = 0;  // the signal
   int code_ = kSuccess;
 };
 
@@ -252,6 +258,11 @@ std::shared_ptr<parallel::Group> join_ranks(RecipeOptions& recipe, double answer
         throw ConfigError("ranks", "rank " + std::to_string(rank) +
                                        " has another recipe than rank 0: start all ranks with one "
                                        "recipe and the same settings");
+    if (!recipe.learner.stages.empty())
+      throw ConfigError(recipe.file.place("stages"), "stages",
+                        "divide the model of one process, and several ranks train",
+                        "no stages where several ranks train",
+                        std::to_string(recipe.learner.stages.size()) + " stages");
     recipe.learner.device = device_of(recipe.learner.device, world);
   } catch (...) {
     group->fail(std::current_exception());

@@ -14,8 +14,10 @@ namespace tare::cli {
 /// Runs the command of this process, without `--ranks`, in `count` >= 1 processes that train
 /// together, on this machine. The first one writes to standard output; what any of them writes to
 /// standard error is passed on, a line that several write once. A signal to this process is passed
-/// on. Where one of them ends with an error the others are stopped. Returns the exit code of the
-/// first that has one other than 0.
+/// on, and the ranks then have their time to save. Where one of them ends with an error the others
+/// are stopped. Returns the exit code of the first that has one other than 0, but kFailed only if
+/// all that fail have it: ranks end so because another one did. A rank that a signal N ended has
+/// 128 + N.
 int run_ranks(int64_t count);
 
 /// Meets the other ranks where this process is one of several, as its environment says; null where

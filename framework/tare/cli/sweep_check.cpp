@@ -19,6 +19,7 @@
 #include "tare/metric/metric.h"
 #include "tare/recipe/file_names.h"
 #include "tare/recipe/phase_data.h"
+#include "tare/recipe/rank_check.h"
 #include "tare/recipe/read_recipe.h"
 #include "tare/recipe/resolve.h"
 #include "tare/recipe/target_metrics.h"
@@ -327,10 +328,21 @@ void check_logs(const SweepOptions& sweep, const RecipeOptions& recipe) {
   }
 }
 
-/// Throws for a card by its number where other machines do the runs, of which each sees the cards
-/// that it was given.
+/// Throws for a card by its number where runs have several ranks, or where other machines do the
+/// runs, of which each sees the cards that it was given.
 void check_card(const SweepOptions& sweep, const RecipeOptions& recipe) {
+  if (!recipe.learner.stages.empty())
+    throw ConfigError(recipe.file.place("stages"), "stages",
+                      "divide a model over several devices, and a sweep gives each run one",
+                      "no stages in a sweep",
+                      std::to_string(recipe.learner.stages.size()) + " stages");
   const std::string& device = recipe.learner.device;
+  if (sweep.resources.ranks > 1 && device.starts_with("cuda:"))
+    throw ConfigError(recipe.file.place("device"), "device",
+                      "names one card, and resources.ranks is " +
+                          std::to_string(sweep.resources.ranks) +
+                          ", so that a run needs a card for each of its ranks",
+                      "auto, cuda or cpu", device);
   if (!device.starts_with("cuda:") || device == "cuda:0") return;
   if (!launch::executor_type(sweep.executor).is_remote) return;
   throw ConfigError(recipe.file.place("device"), "device",
@@ -359,6 +371,7 @@ void check_sweep(const SweepOptions& sweep) {
     check_files(recipe);
     check_logs(sweep, recipe);
     check_card(sweep, recipe);
+    check_ranks(recipe, sweep.resources.ranks);
   };
   check_one_device(sweep);
   check_metric(sweep, read_with_set(sweep, check));

@@ -36,10 +36,11 @@ RecipeOptions Plans::needed(const std::vector<std::string>& settings) const {
 
 std::optional<int64_t> Plans::planned(const RecipeOptions& recipe) const {
   int64_t bytes = 0;
-  for (const MemoryPlan& phase :
-       plan_recipe(recipe,
-                   {.capacity_bytes = capacity_bytes_, .advice = false, .download = download_})
-           .phases) {
+  for (const MemoryPlan& phase : plan_recipe(recipe, {.capacity_bytes = capacity_bytes_,
+                                                     .advice = false,
+                                                     .ranks = ranks_,
+                                                     .download = download_})
+                                     .phases) {
     if (!phase.known()) return std::nullopt;
     bytes = std::max(bytes, phase.reserved_bytes);
   }
@@ -50,9 +51,9 @@ PlannedRounds::PlannedRounds(const sweep::SweepOptions& sweep, const launch::Exe
                              const std::vector<launch::DeviceSlot>& slots)
     : sweep_(sweep),
       slots_(slots),
-      jobs_(sweep::jobs_in(slots, sweep.resources.jobs)),
+      jobs_(sweep::jobs_in(slots, sweep.resources)),
       has_own_limits_(executor.has_own_memory_limits()),
-      plans_(sweep.recipe, slots.front(), /*download=*/false) {}
+      plans_(sweep.recipe, slots.front(), sweep.resources.ranks, /*download=*/false) {}
 
 /// Returns how many runs are together in a round, and what allows no more.
 std::string PlannedRounds::at_a_time() const {
@@ -62,8 +63,11 @@ std::string PlannedRounds::at_a_time() const {
 }
 
 void PlannedRounds::print_head() const {
+  const std::string ranks = std::to_string(sweep_.resources.ranks);
   std::string head = sweep_.name + ": " + std::to_string(lines_.size()) +
-                     (search::draws(sweep_) ? " initial runs, " : " runs, ") + at_a_time() + ", in";
+                     (search::draws(sweep_) ? " initial runs" : " runs") +
+                     (sweep_.resources.ranks > 1 ? " of " + ranks + " ranks, " : ", ") +
+                     at_a_time() + ", in";
   for (const auto& slot : slots_) {
     const std::string place = slot.is_gpu() ? slot.full_name() + ' ' : "";
     head += ' ' + (slot.is_remote() ? slot.name : place + format_bytes(slot.total_bytes));
@@ -102,20 +106,26 @@ std::string PlannedRounds::text_of(const std::vector<std::string>& settings) {
 
 std::string PlannedRounds::placed(const std::optional<int64_t>& planned) {
   const int64_t asked = sweep::reservation(sweep_, planned);
-  const sweep::Waiting waiting{.bytes = asked > 0 ? asked + slots_.front().context_bytes
+  const size_t count = sweep::slots_of_run(slots_, sweep_.resources);
+  const int64_t ranks = sweep::ranks_in_slot(slots_, sweep_.resources);
+  const sweep::Waiting waiting{.bytes = asked > 0 ? (asked + slots_.front().context_bytes) * ranks
                                                   : slots_.front().total_bytes};
-  auto place = sweep::next_start(slots_, round_, {waiting});
+  auto place = sweep::next_start(slots_, round_, {waiting}, count);
   if (!place || static_cast<int64_t>(round_.size()) == jobs_) {
     round_.clear();
     ++rounds_;
-    place = sweep::next_start(slots_, round_, {waiting});
+    place = sweep::next_start(slots_, round_, {waiting}, count);
   }
-  round_.push_back({place->device, place->bytes});
+  round_.push_back({place->devices, place->bytes});
   largest_round_ = std::max(largest_round_, std::ssize(round_));
   std::string text = "round " + std::to_string(rounds_) + "  planned " +
-                     (planned ? format_bytes(*planned) : "cannot be predicted");
+                     (planned ? format_bytes(*planned) : "cannot be predicted") +
+                     (planned && sweep_.resources.ranks > 1 ? " for each rank" : "");
   if (!has_own_limits_) text += ", reserves " + format_bytes(place->bytes);
-  if (slots_.size() > 1) text += " of " + slots_[place->device].short_name();
+  if (slots_.size() == 1) return text;
+  text += place->devices.size() > 1 ? " on each of " : " of ";
+  for (const size_t device : place->devices)
+    text += (device == place->devices.front() ? "" : ", ") + slots_[device].short_name();
   return text;
 }
 

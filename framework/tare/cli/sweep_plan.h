@@ -19,15 +19,16 @@ namespace tare::cli {
 /// Predicts the memory that runs will need; each plan is made once.
 class Plans {
  public:
-  /// Plans runs for the device of a slot, whose memory is known, so that this process makes no
-  /// context on a card. `download` is set if the runs follow, which would download their data
-  /// anyway.
-  Plans(std::filesystem::path recipe, const launch::DeviceSlot& slot, bool download)
-      : recipe_(std::move(recipe)), download_(download) {
+  /// Plans runs of `ranks` ranks for the device of a slot, whose memory is known, so that this
+  /// process makes no context on a card. `download` is set if the runs follow, which would download
+  /// their data anyway.
+  Plans(std::filesystem::path recipe, const launch::DeviceSlot& slot, int64_t ranks, bool download)
+      : recipe_(std::move(recipe)), ranks_(ranks), download_(download) {
     if (slot.is_gpu()) capacity_bytes_ = slot.total_bytes - slot.context_bytes;
   }
 
-  /// Returns the highest bytes of tensors over the phases; unset if a phase cannot be predicted.
+  /// Returns the highest bytes of a rank's tensors over the phases; unset if a phase cannot be
+  /// predicted.
   /// Throws ConfigError for settings that the recipe refuses.
   std::optional<int64_t> bytes(const std::vector<std::string>& settings);
 
@@ -39,6 +40,7 @@ class Plans {
   [[nodiscard]] std::optional<int64_t> planned(const RecipeOptions& recipe) const;
 
   std::filesystem::path recipe_;
+  int64_t ranks_;
   bool download_;
   std::optional<int64_t> capacity_bytes_;
   std::map<std::string, std::optional<int64_t>> known_;  // by recipe

@@ -80,6 +80,10 @@ Cards cards_of(const std::string& device, const sweep::Resources& resources) {
   Cards cards;
   for (auto& card : all) {
     card.jobs = resources.max_per_gpu;
+    if (resources.ranks > 1 && sweep::is_slice(card)) {
+      cards.refuse(card, "a process sees one slice alone, and the ranks of a run need one each");
+      continue;
+    }
     if (sweep::has_capacity(card)) {
       cards.slots.push_back(card);
       continue;
@@ -133,7 +137,8 @@ void warn_of_unused(const Cards& cards) {
 
 /// Sets the number of threads of a run for the plans: an operator's memory depends on its threads.
 void start(const sweep::SweepOptions& sweep, const Slots& slots) {
-  const int64_t threads = sweep::threads_of_run(sweep::jobs_in(slots, sweep.resources.jobs));
+  const int64_t threads =
+      sweep::threads_of_each(sweep::jobs_in(slots, sweep.resources) * sweep.resources.ranks);
   init({.threads = static_cast<int>(threads)});
   plan::measurements().keep_in(io::cache_home() / "plan");
 }
@@ -166,6 +171,11 @@ std::vector<DeviceSlot> prepared_slots(const sweep::SweepOptions& sweep,
   else
     slots = slots_on_cards(sweep);
   if (slots.empty()) slots.push_back(sweep::host_slot(sweep.resources));
+  try {
+    sweep::check_ranks_fit(slots, sweep.resources);
+  } catch (const ConfigError& error) {
+    throw at_its_place(sweep, error);
+  }
   if (sweep.origin.needs_gpu && !slots.front().is_gpu())
     throw ConfigError("tare sweep",
                       "there is no GPU, and meta.allow_cpu is false; with true the "

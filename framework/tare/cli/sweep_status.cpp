@@ -94,6 +94,7 @@ void print_lines(const SweepOptions& sweep, const std::vector<sweep::Trial>& tri
     if (!std::isnan(trial.value))
       std::cout << "  " << sweep.metric.name << ' ' << trial.value << ", peak " << peak_text(trial)
                 << ", " << format_seconds(trial.seconds);
+    if (trial.ranks > 1) std::cout << "  " << printable(trial.placed());
     const std::string why = reason_of(sweep, trial);
     if (!why.empty()) std::cout << "  " << why;
     std::cout << '\n';
@@ -105,17 +106,19 @@ void print_table(const SweepOptions& sweep, const std::vector<sweep::Trial>& tri
                                    {.head = "state"},
                                    {.head = printable(sweep.metric.name), .figure = true},
                                    {.head = "peak", .figure = true},
-                                   {.head = "time", .figure = true},
-                                   {.head = "reason", .whole = true}};
+                                   {.head = "time", .figure = true}};
+  const bool has_ranks = std::ranges::any_of(trials, [](const auto& t) { return t.ranks > 1; });
+  if (has_ranks) columns.push_back({.head = "placed", .whole = true});
   const auto has_reason = [&](const auto& trial) { return !reason_of(sweep, trial).empty(); };
-  if (std::ranges::none_of(trials, has_reason)) columns.pop_back();
+  if (std::ranges::any_of(trials, has_reason)) columns.push_back({.head = "reason", .whole = true});
   std::vector<TableRow> rows;
   for (const auto& trial : trials) {
     const bool ended = !std::isnan(trial.value);
     rows.push_back({trial.run_name, to_string(trial.state),
                     ended ? config::number_text(trial.value) : "-", ended ? peak_text(trial) : "-",
-                    ended ? format_seconds(trial.seconds) : "-", reason_of(sweep, trial)});
-    rows.back().resize(columns.size());
+                    ended ? format_seconds(trial.seconds) : "-"});
+    if (has_ranks) rows.back().push_back(printable(trial.placed()));
+    if (rows.back().size() < columns.size()) rows.back().push_back(reason_of(sweep, trial));
   }
   std::cout << text_table(columns, rows, width);
 }

@@ -24,6 +24,9 @@ class Executor {
   [[nodiscard]] virtual std::vector<DeviceSlot> slots(int64_t jobs) const;
   /// Whether the place of a run limits its memory: then runs get no budget, and none is planned.
   [[nodiscard]] virtual bool has_own_memory_limits() const { return false; }
+  /// Whether start() starts a command as often as a run has ranks, ExecutorContext::ranks. Else the
+  /// command does so.
+  [[nodiscard]] virtual bool starts_ranks() const { return false; }
   /// Returns the time between two looks at the files of runs, longer over a network's file system.
   [[nodiscard]] virtual std::chrono::milliseconds poll_interval() const;
   /// Called once, before start(), with what an earlier process thought was running: returns the

@@ -1,6 +1,7 @@
 // ExecutorType: what is known of an executor before it is made, and what it is made from.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -19,6 +20,7 @@ struct ExecutorContext {
   std::filesystem::path folder{};    ///< of the sweep, for files of the executor's own
   std::vector<std::string> agent{};  ///< words of a program that serves as agent; a folder is added
   StartProcess start{};              ///< for processes of this machine; empty: they are executed
+  int64_t ranks = 1;                 ///< of each run, which train together
 };
 
 /// Describes one type of executors with its options. A value.

@@ -47,9 +47,9 @@ struct Agent {
 
 /// Options of sbatch that the jobs of a sweep depend on.
 const std::vector<std::string> kOurs{
-    "--array", "-a",      "--job-name", "-J",       "--output",  "-o",           "--error",
-    "-e",      "--chdir", "-D",         "--signal", "--requeue", "--no-requeue", "--open-mode",
-    "--wait",  "-W",      "--clusters", "-M",       "--wrap",    "--parsable"};
+    "--array",    "-a", "--job-name", "-J",         "--output",     "-o",          "--error", "-e",
+    "--chdir",    "-D", "--signal",   "--requeue",  "--no-requeue", "--open-mode", "--wait",  "-W",
+    "--clusters", "-M", "--wrap",     "--parsable", "--ntasks",     "-n"};
 
 /// Whether the option is one of them, also abbreviated, "--job-n=x", or with the value behind the
 /// letter, "-Jx".
@@ -80,7 +80,9 @@ void check_options(const SlurmOptions& slurm) {
 class SlurmExecutor::Cluster {
  public:
   Cluster(const SlurmOptions& options, const ExecutorContext& context)
-      : folder_(fs::absolute(context.folder) / "slurm"), tools_(folder_, options, context.agent) {
+      : folder_(fs::absolute(context.folder) / "slurm"),
+        tools_(folder_, options, context.agent, context.ranks),
+        ranks_(context.ranks) {
     require_no_other();
     for (const auto& id : tools_.begun()) {
       Agent& known = agents_[id];
@@ -130,7 +132,7 @@ class SlurmExecutor::Cluster {
 
   int64_t assign(const std::string& id, const ChildStart& how) {
     Agent& agent = agents_.at(id);
-    agent.job = {.number = ++number_, .how = how};
+    agent.job = {.number = ++number_, .how = how, .ranks = ranks_};
     agent.job.how.environment.clear();  // its threads are those of the job
     agent.held = true;
     write(folder_ / id, agent.job);
@@ -299,6 +301,7 @@ class SlurmExecutor::Cluster {
 
   fs::path folder_;
   SlurmTools tools_;
+  int64_t ranks_;
   std::map<std::string, Agent> agents_;  // by id
   std::vector<std::string> cancelled_;
   Clock::time_point read_{}, asked_{}, refused_ = Clock::now() - kSubmitEvery;

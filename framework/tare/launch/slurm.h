@@ -30,6 +30,8 @@ class SlurmExecutor : public Executor {
   void require_available() const override;
   [[nodiscard]] std::vector<DeviceSlot> slots(int64_t jobs) const override;
   [[nodiscard]] bool has_own_memory_limits() const override { return true; }
+  /// Returns true: a job has a task for each rank.
+  [[nodiscard]] bool starts_ranks() const override { return true; }
   [[nodiscard]] std::chrono::milliseconds poll_interval() const override;
   std::map<std::string, std::unique_ptr<Process>> recover(
       const std::vector<ProcessId>& ids) override;

@@ -5,16 +5,19 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <iostream>
+#include <optional>
 
 #include "tare/base/error.h"
 #include "tare/base/io.h"
 #include "tare/launch/slurm_files.h"
+#include "tare/launch/slurm_tools.h"
 #include "tare/runtime/exit_code.h"
 #include "tare/runtime/threads.h"
 
@@ -25,8 +28,10 @@ namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
 constexpr int kLookMs = 500;
+constexpr const char* kProcessors = "SLURM_CPUS_PER_TASK";
 constexpr std::chrono::minutes kPatience{2};    // without a coordinator
 constexpr std::chrono::minutes kForRequeue{1};  // until Slurm ends the job
+constexpr std::chrono::seconds kAskAgain{5};    // to save and end
 
 int64_t number_of(const char* text) {
   int64_t number = 0;
@@ -108,19 +113,24 @@ class Agent {
     }
     print("runs " + job.how.name);
     ChildStart how = job.how;
+    how.command = in_each_task(how.command, job.ranks);
     how.environment.emplace_back("OMP_NUM_THREADS", std::to_string(threads()));
+    // srun does not take the processors of a task from the job.
+    if (const char* given = std::getenv(kProcessors))
+      how.environment.emplace_back("SRUN_CPUS_PER_TASK", given);
     Child child(how);
-    bool asked = false;
+    std::optional<Clock::time_point> asked;
     int gone = 0;  // the signal that takes the job's place away
     while (!child.has_ended()) {
       if (const int signal = signals_.wait(child.descriptor()); signal != 0) gone = signal;
       // Slurm itself sends SIGTERM to all processes of the job; a second one would end the run.
-      const bool ask = gone == SIGUSR1 || (gone == 0 && read_job(folder_).stop);
-      if (ask && !asked) {
-        print("asks " + job.how.name + " to save and end");
-        child.send(SIGTERM);
-      }
-      asked = asked || ask;
+      const bool ends = gone == SIGUSR1 || (gone == 0 && read_job(folder_).stop);
+      const bool may_have_missed =
+          job.ranks > 1 && asked && Clock::now() - *asked > kAskAgain;  // a task that had not begun
+      if (!ends || (asked && !may_have_missed)) continue;
+      if (!asked) print("asks " + job.how.name + " to save and end");
+      asked = Clock::now();
+      ask(job, child);
     }
     const ChildEnd how_it_ended = child.wait();
     if (gone == 0 || !how_it_ended.was_stopped() || read_job(folder_).stop) {
@@ -133,6 +143,18 @@ class Agent {
     write(folder_, state_);
     if (gone == SIGUSR1 && !requeue()) retire();  // after SIGTERM Slurm alone knows
     return false;
+  }
+
+  /// Asks a run to save and end. For a signal srun would end its tasks at once; so Slurm is asked
+  /// to send it to the tasks, for which a second one has no effect.
+  void ask(const Job& job, Child& child) const {
+    if (job.ranks == 1) {
+      child.send(SIGTERM);
+      return;
+    }
+    const fs::path log = folder_ / "scancel.log";
+    Child tool({.command = {"scancel", "--signal=TERM", task_.id}, .out = log, .err = log});
+    if (tool.wait().exit_code != 0) print("cannot ask it; see " + log.string());
   }
 
   /// Marks this job as retired: it is not queued again.
@@ -162,8 +184,9 @@ class Agent {
   }
 
   [[nodiscard]] static int64_t threads() {
-    const int64_t given = number_of(std::getenv("SLURM_CPUS_PER_TASK"));
-    return given > 0 ? given : std::max(1, runtime::usable_processors());
+    const int64_t given = number_of(std::getenv(kProcessors));
+    const int64_t tasks = std::max<int64_t>(1, number_of(std::getenv("SLURM_NTASKS")));
+    return given > 0 ? given : std::max<int64_t>(1, runtime::usable_processors() / tasks);
   }
 
   void print(const std::string& text) const {

@@ -34,7 +34,8 @@ void write(const fs::path& agent, const Job& job) {
   const json all{{"number", job.number},    {"stop", job.stop},
                  {"leave", job.retire},     {"name", how.name},
                  {"command", how.command},  {"out", how.out.string()},
-                 {"err", how.err.string()}, {"environment", how.environment}};
+                 {"err", how.err.string()}, {"environment", how.environment},
+                 {"ranks", job.ranks}};
   try {
     io::write_atomically(agent / kJob, all.dump());
   } catch (const json::type_error&) {
@@ -60,6 +61,7 @@ Job read_job(const fs::path& agent) {
                     .out = all.at("out").get<std::string>(),
                     .err = all.at("err").get<std::string>(),
                     .environment = all.at("environment")},
+            .ranks = all.value("ranks", int64_t{1}),
             .stop = all.at("stop"),
             .retire = all.at("leave")};
   } catch (const json::exception& error) {

@@ -21,6 +21,7 @@ namespace tare::launch {
 struct Job {
   int64_t number = 0;   ///< 1, 2, ... of the sweep; 0: nothing yet
   ChildStart how{};     ///< of the run; the environment is the job's
+  int64_t ranks = 1;    ///< of the run, each of which is a task of the job
   bool stop = false;    ///< the run is to save and end
   bool retire = false;  ///< and the agent too, when no run is running
 };

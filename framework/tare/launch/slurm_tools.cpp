@@ -57,9 +57,17 @@ void require_slurm() {
                    "sweep where Slurm jobs are submitted, or with executor=local");
 }
 
+std::vector<std::string> in_each_task(std::vector<std::string> command, int64_t ranks) {
+  if (ranks == 1) return command;
+  // The last two are there because a cluster may have other defaults.
+  command.insert(command.begin(), {"srun", "--ntasks=" + std::to_string(ranks), "--export=ALL",
+                                   "--kill-on-bad-exit=0", "--wait=0"});
+  return command;
+}
+
 SlurmTools::SlurmTools(fs::path folder, const SlurmOptions& options,
-                       const std::vector<std::string>& agent)
-    : folder_(std::move(folder)), options_(options) {
+                       const std::vector<std::string>& agent, int64_t ranks)
+    : folder_(std::move(folder)), options_(options), ranks_(ranks) {
   io::make_directories(folder_);
   io::write_atomically(folder_ / "agent.sh", script_of(options_, agent, folder_));
   if (!fs::exists(folder_ / "name")) io::write_atomically(folder_ / "name", new_name());
@@ -70,6 +78,7 @@ std::vector<std::string> SlurmTools::submit(int64_t count) {
   std::vector<std::string> command{"sbatch",
                                    "--parsable",
                                    "--array=0-" + std::to_string(count - 1),
+                                   "--ntasks=" + std::to_string(ranks_),
                                    "--job-name=" + name_,
                                    "--requeue",
                                    "--open-mode=append",

@@ -17,12 +17,17 @@ namespace tare::launch {
 /// Throws StateError if sbatch cannot be executed.
 void require_slurm();
 
+/// Returns the command with which a job that has `ranks` tasks starts `command` in each of them.
+/// None of them is ended because another one has, so that each can save or say what was wrong.
+[[nodiscard]] std::vector<std::string> in_each_task(std::vector<std::string> command,
+                                                    int64_t ranks);
+
 class SlurmTools {
  public:
   /// Makes `folder`, the absolute path of log_dir/slurm, with the script of the jobs, which
-  /// executes the words `agent` and the folder. Throws IoError.
+  /// executes the words `agent` and the folder. Each job has `ranks` tasks. Throws IoError.
   SlurmTools(std::filesystem::path folder, const SlurmOptions& options,
-             const std::vector<std::string>& agent);
+             const std::vector<std::string>& agent, int64_t ranks);
 
   /// Submits an array of so many agents and returns its tasks, "12_0". Throws StateError with what
   /// sbatch says when it refuses.
@@ -56,6 +61,7 @@ class SlurmTools {
 
   std::filesystem::path folder_;
   SlurmOptions options_;
+  int64_t ranks_;
   std::string name_;  // of the jobs
   std::optional<Child> squeue_;
   bool has_warned_ = false;

@@ -6,8 +6,10 @@
 
 #include "tare/base/error.h"
 #include "tare/callback/progress.h"
-#include "tare/runtime/device_name.h"
+#include "tare/learner/learner_devices.h"
+#include "tare/memory/backend.h"
 #include "tare/train/learner_state.h"
+#include "tare/train/rank_options.h"
 
 namespace tare {
 
@@ -66,14 +68,11 @@ void check(const Model& model, const LearnerOptions& options) {
   check_callbacks(options.callbacks, "learner");
   check_clip(options.clip);
   check_step_in_backward(options, "learner");
-  if (options.group && options.step_in_backward)
-    throw ConfigError("learner", "step_in_backward",
-                      "steps before the ranks have averaged a gradient",
-                      "false where a group trains", "true");
-  if (options.group && options.data_parallel.sync_batch_norm && options.micro_batch)
-    throw ConfigError("learner", "micro_batch",
-                      "cuts the batches over which sync_batch_norm normalises", "one of them",
-                      std::to_string(*options.micro_batch));
+  check_stages(options, "learner");
+  if (options.group)
+    if (const auto refused = refused_by_ranks(options))
+      throw ConfigError("learner", refused->field, refused->problem, refused->allowed,
+                        refused->got);
   check_several_optimizers(model, options);
   check_factory(options);
   if (options.frozen_weights != "as_is" && options.frozen_weights != "fp8")
@@ -82,14 +81,29 @@ void check(const Model& model, const LearnerOptions& options) {
         .about("frozen_weights", "as_is, fp8", options.frozen_weights);
 }
 
+/// Returns what the tensors of each device may take in all.
+std::vector<int64_t> capacities_of(const std::vector<c10::Device>& devices) {
+  std::vector<int64_t> capacities;
+  for (const c10::Device device : devices) {
+    const auto& backend = memory::backend(device);
+    capacities.push_back(backend.budget().value_or(backend.memory_info().total_bytes));
+  }
+  return capacities;
+}
+
 }  // namespace
 
 Learner::Learner(Model model, Splits data, LearnerOptions options) {
   check(model, options);
-  const c10::Device device = runtime::open_device(options.device);
+  const std::vector<c10::Device> devices = open_devices(options);
+  parallel::Stages stages;
+  if (!options.stages.empty()) {
+    stages = parallel::Stages(model, options.stages, devices, capacities_of(devices), "learner");
+    options.stages = stages.names(model);
+  }
   auto state =
       std::make_unique<LearnerState>(std::move(model), std::move(data), std::move(options));
-  state->set_up(device);
+  state->set_up(devices.front(), std::move(stages));
   if (state->options.progress && state->is_first_rank())
     state->progress = std::make_shared<Progress>(std::cout);
   state_ = std::move(state);
@@ -112,6 +126,7 @@ LearnerState& Learner::idle(const char* call) const {
 
 Model& Learner::model() { return state("learner.model").model; }
 c10::Device Learner::device() const { return state("learner.device").device; }
+const parallel::Stages& Learner::stages() const { return state("learner.stages").stages; }
 const std::filesystem::path& Learner::folder() const {
   return state("learner.folder").options.folder;
 }

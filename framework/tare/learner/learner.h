@@ -10,6 +10,7 @@
 
 #include "tare/base/terminal.h"
 #include "tare/memory/accountable.h"
+#include "tare/parallel/stages.h"
 #include "tare/plan/plan.h"
 #include "tare/train/compute_error.h"
 #include "tare/train/options.h"
@@ -170,8 +171,11 @@ class Learner final : public Accountable, private LearnerView {
   [[nodiscard]] Optimizer& optimizer() override;
   /// Returns one of LearnerOptions::optimizers by its name. Throws ConfigError for an unknown name.
   [[nodiscard]] Optimizer& optimizer(const std::string& name);
-  /// Returns the device on which the model computes.
+  /// Returns the device on which the model computes; of a model in several stages that of the first
+  /// stage, which takes the inputs.
   [[nodiscard]] c10::Device device() const override;
+  /// Returns the stages of the model, see LearnerOptions::stages; empty: there are none.
+  [[nodiscard]] const parallel::Stages& stages() const;
   [[nodiscard]] const std::filesystem::path& folder() const override;
   [[nodiscard]] DatasetPtr training_data() const override { return data().train; }
   /// Returns the splits as they were given, also null ones.

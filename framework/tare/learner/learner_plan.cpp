@@ -36,6 +36,9 @@ MemoryPlan Learner::plan(const PlanOptions& options) {
   }
   PlanRequest request = request_of(p, stateful_parameters(p), target.machine());
   if (options.model) request.model = options.model;
+  if (!options.device.empty())
+    request.cards.assign(target.caches ? p.stages.size() : 0,
+                         target);  // one like it for each stage
   request.options.batch = batch;
   return plan_adapted(std::move(request), target, options.advice);
 }

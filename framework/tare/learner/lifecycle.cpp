@@ -7,6 +7,7 @@
 #include <map>
 #include <string>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "tare/base/error.h"
@@ -21,7 +22,26 @@
 namespace tare {
 namespace {
 
-int64_t tracked(c10::Device device) { return memory::backend(device).usage().allocated_bytes; }
+using Devices = std::vector<c10::Device>;
+
+int64_t tracked(const Devices& devices) {
+  int64_t bytes = 0;
+  for (const c10::Device device : devices) bytes += memory::backend(device).usage().allocated_bytes;
+  return bytes;
+}
+
+CategoryBytes bytes_on(const Ledger& ledger, const Devices& devices) {
+  CategoryBytes sum;
+  for (const c10::Device device : devices) {
+    const CategoryBytes one = ledger.bytes(device);
+    for (size_t i = 0; i < kCategories; ++i) sum.bytes[i] += one.bytes[i];
+  }
+  return sum;
+}
+
+void reclaim(const Devices& devices) {
+  for (const c10::Device device : devices) memory::backend(device).reclaim();
+}
 
 // Returns the bytes that were freed, by category; bytes beside the ledger (caches, workspaces) are
 // counted as workspace, so that the sum is what the allocator got.
@@ -44,41 +64,50 @@ bool is_training(uint32_t phase) {
       kKinds, [phase](PhaseKind kind) { return phase == static_cast<uint32_t>(kind); });
 }
 
+struct DeviceBlock {
+  c10::Device device = c10::kCPU;
+  memory::LiveBlock block{};
+};
+
 /// Returns the blocks that a Learner's work has allocated and that no living object lists: tensors
 /// kept by functions that it was given, or by somebody who got them from these.
-std::vector<memory::LiveBlock> unlisted(c10::Device device, uint64_t born_after) {
+/// `born_after` has the newest block of each device when the Learner was made.
+std::vector<DeviceBlock> unlisted(const Devices& devices, const std::vector<uint64_t>& born_after) {
   const Ledger known = Accountable::living_ledger();
-  auto blocks = memory::backend(device).live_blocks(born_after);
-  std::erase_if(blocks, [&](const auto& block) {
-    return known.contains(block.data) || !is_training(block.phase);
-  });
-  return blocks;
+  std::vector<DeviceBlock> found;
+  for (size_t i = 0; i < devices.size(); ++i)
+    for (const auto& block : memory::backend(devices[i]).live_blocks(born_after[i]))
+      if (!known.contains(block.data) && is_training(block.phase))
+        found.push_back({devices[i], block});
+  return found;
 }
 
 // Finds tensors that are alive although their owner is gone. Nothing is allocated in the meantime,
 // so an address that is live still belongs to its block.
 class Survivors {
  public:
-  explicit Survivors(c10::Device device) : device_(device) {
-    for (const auto& block : memory::backend(device).live_blocks()) live_.insert(block.data);
+  explicit Survivors(const Devices& devices) : devices_(devices) {
+    for (const c10::Device device : devices)
+      for (const auto& block : memory::backend(device).live_blocks()) live_.insert(block.data);
   }
 
   [[nodiscard]] Entries of(const Ledger& ledger) const {
     Entries held;
     for (const auto& entry : ledger.entries())
-      if (entry.device == device_ && live_.contains(entry.data)) held.push_back(entry);
+      if (std::ranges::find(devices_, entry.device) != devices_.end() && live_.contains(entry.data))
+        held.push_back(entry);
     return held;
   }
 
-  /// Returns one entry for each phase and call site.
-  [[nodiscard]] Entries of(const std::vector<memory::LiveBlock>& blocks) const {
-    std::map<std::string, LedgerEntry> by_origin;
-    for (const auto& block : blocks) {
+  /// Returns one entry for each device, phase and call site.
+  [[nodiscard]] Entries of(const std::vector<DeviceBlock>& blocks) const {
+    std::map<std::pair<std::string, std::string>, LedgerEntry> by_origin;
+    for (const auto& [device, block] : blocks) {
       if (!live_.contains(block.data)) continue;
       std::string name = "allocated in phase " + memory::phase_name(block.phase);
       if (block.stack != 0) name += " at " + memory::site_of(block.stack).str();
-      auto& entry = by_origin[name];
-      if (entry.bytes == 0) entry = {Category::other, name, device_, block.data, 0};
+      auto& entry = by_origin[{device.str(), name}];
+      if (entry.bytes == 0) entry = {Category::other, name, device, block.data, 0};
       entry.bytes += block.bytes;
     }
     Entries held;
@@ -87,7 +116,7 @@ class Survivors {
   }
 
  private:
-  c10::Device device_;
+  Devices devices_;
   std::unordered_set<const void*> live_;
 };
 
@@ -99,12 +128,14 @@ CategoryBytes sum_of(const Entries& entries) {
 
 constexpr double kFragmented = 0.25;  // share of reserved memory that no tensor uses
 
-bool wants_compaction(const PurgeOptions& options, c10::Device device) {
+bool wants_compaction(const PurgeOptions& options, const Devices& devices) {
   if (options.compact) return *options.compact;
-  if (device.is_cpu()) return false;
-  const auto usage = memory::backend(device).usage();
-  return static_cast<double>(usage.reserved_bytes - usage.allocated_bytes) >
-         kFragmented * static_cast<double>(usage.reserved_bytes);
+  return std::ranges::any_of(devices, [](c10::Device device) {
+    if (device.is_cpu()) return false;
+    const auto usage = memory::backend(device).usage();
+    return static_cast<double>(usage.reserved_bytes - usage.allocated_bytes) >
+           kFragmented * static_cast<double>(usage.reserved_bytes);
+  });
 }
 
 void clear_caches(const Splits& data) {
@@ -119,8 +150,8 @@ PurgeReport Learner::purge(const PurgeOptions& options) {
   const memory::Phase phase(memory::PhaseKind::purge);
   p.return_to_device();
   PurgeReport report;
-  report.tracked_before = tracked(p.device);
-  const CategoryBytes before = ledger().bytes(p.device);
+  report.tracked_before = tracked(p.devices());
+  const CategoryBytes before = bytes_on(ledger(), p.devices());
 
   const auto& callbacks = p.options.callbacks;
   for (auto it = callbacks.rbegin(); it != callbacks.rend(); ++it) (*it)->purge();
@@ -131,15 +162,15 @@ PurgeReport Learner::purge(const PurgeOptions& options) {
   for (const auto& parameter : p.model.parameters()) parameter.tensor.mutable_grad().reset();
   if (options.clear_cache) clear_caches(p.data);
   at::autocast::clear_cache();
-  memory::backend(p.device).reclaim();
-  if (wants_compaction(options, p.device)) {
+  reclaim(p.devices());
+  if (wants_compaction(options, p.devices())) {
     p.compact();
     report.compacted = true;
   }
 
-  report.tracked_after = tracked(p.device);
-  report.freed =
-      freed_between(before, ledger().bytes(p.device), report.tracked_before - report.tracked_after);
+  report.tracked_after = tracked(p.devices());
+  report.freed = freed_between(before, bytes_on(ledger(), p.devices()),
+                               report.tracked_before - report.tracked_after);
   return report;
 }
 
@@ -149,13 +180,13 @@ namespace {
 /// no ledger has.
 struct Listed {
   Ledger owned{};
-  std::vector<memory::LiveBlock> made{};
+  std::vector<DeviceBlock> made{};
 };
 
 /// Lists nothing where a user's account() fails: what the Learner holds is released all the same.
 Listed list(const LearnerState& state) {
   try {
-    return {state.ledger(), unlisted(state.device, state.born_after)};
+    return {state.ledger(), unlisted(state.devices(), state.born_after)};
   } catch (const std::exception& error) {
     log::warning("the tensors of a destroyed Learner are not listed: " +
                  printable(error.what(), 400));
@@ -169,17 +200,17 @@ PurgeReport Learner::destroy() {
   PurgeReport report;
   if (!state_) return report;
   LearnerState& p = idle("learner.destroy");
-  const c10::Device device = p.device;
-  report.tracked_before = tracked(device);
+  const Devices devices = p.devices();
+  report.tracked_before = tracked(devices);
   const auto [owned, made] = list(p);
   clear_caches(p.data);
   state_.reset();
   at::autocast::clear_cache();
-  memory::backend(device).reclaim();
-  report.tracked_after = tracked(device);
-  const Survivors survivors(device);
+  reclaim(devices);
+  report.tracked_after = tracked(devices);
+  const Survivors survivors(devices);
   report.holders = survivors.of(owned);
-  report.freed = freed_between(owned.bytes(device), sum_of(report.holders),
+  report.freed = freed_between(bytes_on(owned, devices), sum_of(report.holders),
                                report.tracked_before - report.tracked_after);
   for (auto& entry : survivors.of(made)) report.holders.push_back(std::move(entry));
   report.held = sum_of(report.holders);

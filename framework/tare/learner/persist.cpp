@@ -1,4 +1,6 @@
 // Saves, loads and exports a Learner.
+#include <torch/nn/module.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -14,6 +16,7 @@
 #include "tare/learner/rounded_figures.h"
 #include "tare/memory/oom.h"
 #include "tare/memory/phase.h"
+#include "tare/model/block.h"
 #include "tare/model/registry.h"
 #include "tare/model/stored.h"
 #include "tare/train/bundle_data.h"
@@ -99,6 +102,7 @@ void Learner::save(const std::string& name) {
   const Phase phase(PhaseKind::save);
   const auto path = p.options.folder / io::checked_name(name, "checkpoint");
   try {
+    const auto whole = p.whole_parameters();
     const checkpoint::Contents contents = p.contents();  // with what the other ranks have
     if (p.is_first_rank()) checkpoint::save(path, contents);
   } catch (const OutOfMemory& error) {
@@ -137,7 +141,7 @@ LoadReport Learner::load(const std::string& name, const LoadOptions& options) {
   const checkpoint::Match match = check_fits(loaded, state, p.model, options, path.string());
   LearnerState::Gradients gradients;
   if (options.with_opt) {
-    check_rng_state(p.device, p.own_rng(loaded.extra), "learner.load", path);
+    check_rng_state(p.devices(), p.own_rng(loaded.extra), "learner.load", path);
     gradients = p.loaded_gradients(fitting(loaded.extra, match), path.string());
   }
 
@@ -167,7 +171,7 @@ LoadReport Learner::load(const std::string& name, const LoadOptions& options) {
   p.note_loaded(report.fresh.empty() ? state.data : "");  // a new head has seen no data
   if (!options.with_opt) return report;
 
-  set_rng_state(p.device, p.own_rng(loaded.extra));
+  set_rng_state(p.devices(), p.own_rng(loaded.extra));
   p.set_progress(std::move(state));
   report.resumable = p.pending.has_value();
   return report;
@@ -201,6 +205,7 @@ void Learner::restore_weights(const std::string& name) {
   const auto path = p.options.folder / io::checked_name(name, "checkpoint");
   const auto loaded = checkpoint::load(path, {.with_optimizer = false});
   TrainState state = train_state_from(loaded.state, loaded.extra, path);
+  const auto whole = p.whole_parameters();
   load_stored(p.model, loaded.model, /*strict=*/true, "learner.restore_weights", path);
   p.restored_validation = validation_of_weights(state);
   if (p.restored_validation) {
@@ -221,6 +226,33 @@ interchange::FileOptions file_options(const ExportOptions& options, Model& model
           .fold_norms = options.fold_norms,
           .opset = options.opset};
 }
+
+/// Has the blocks of a model take inputs of any device until the end of the scope: a graph is
+/// traced where it is, and not on the devices of the stages.
+class BlocksAnywhere {
+ public:
+  explicit BlocksAnywhere(const Model& model) {
+    for (const auto& module : model.module()->modules()) {
+      auto* const block = dynamic_cast<Block*>(module.get());
+      if (!block || !block->device()) continue;
+      own_.push_back({module, block, *block->device()});
+      block->set_device(std::nullopt);
+    }
+  }
+  ~BlocksAnywhere() {
+    for (const Own& one : own_) one.block->set_device(one.device);
+  }
+  BlocksAnywhere(const BlocksAnywhere&) = delete;
+  BlocksAnywhere& operator=(const BlocksAnywhere&) = delete;
+
+ private:
+  struct Own {
+    std::shared_ptr<torch::nn::Module> module{};  // which has the block
+    Block* block = nullptr;
+    c10::Device device = c10::kCPU;
+  };
+  std::vector<Own> own_;
+};
 
 bool rounds(const ExportOptions& options) {
   return options.format == "tare" && rounds_weights(options.weights);
@@ -252,10 +284,11 @@ RoundedWeights measured(Learner& trained, const LearnerState& p, const ExportOpt
                          .tolerance = options.tolerance,
                          .learner = {.loss = p.options.loss,
                                      .metrics = p.options.metrics,
-                                     .device = p.device.str(),
+                                     .device = p.stages.empty() ? p.device.str() : "auto",
                                      .batch = p.options.batch,
                                      .precision = p.options.precision,
-                                     .task = p.options.task},
+                                     .task = p.options.task,
+                                     .stages = p.options.stages},
                          .valid = p.data.valid};
   rounded.trained = [&trained] { return trained.validate(); };
   return rounded;
@@ -270,6 +303,7 @@ void Learner::check_export(const ExportOptions& options) const {
     add_inputs(*now, p.data);
     check_describable(*now, "learner.check_export");
   }
+  const BlocksAnywhere anywhere(p.model);
   if (options.format != "tare")
     interchange::check_file(options.format, p.manifest(options.labels, "learner.check_export"),
                             file_options(options, p.model));
@@ -290,6 +324,7 @@ void Learner::export_to(const std::filesystem::path& path, const ExportOptions& 
         measure_rounded(measured(*this, p, options), tensors, manifest);
       write_bundle(path, manifest, tensors);
     } else {
+      const BlocksAnywhere anywhere(p.model);
       interchange::export_file(path, options.format, manifest, state_for(p.model, "fp32"),
                                file_options(options, p.model));
     }

@@ -80,7 +80,7 @@ Shapes shapes_of_twin(const Model& model, const Batch& sample) {
   const GeneratorScope generators(c10::kCPU);
   const plan::MetaScope meta;
   Model twin = models::make(*model.spec());
-  return layer_shapes(twin, [&] { (void)twin.forward(sample); });
+  return layer_shapes(twin, {c10::kMeta}, [&] { (void)twin.forward(sample); });
 }
 
 /// Returns what `shapes` returns, or nothing, with a warning, where the forward fails.
@@ -144,7 +144,7 @@ Shapes output_shapes(LearnerState& state, Batch sample) {
   return known_shapes([&]() -> Shapes {
     if (model.spec() && !state.options.task) return shapes_of_twin(model, on_meta(sample));
     state.to_device(sample);
-    return layer_shapes(model, [&] { (void)state.predict(sample); });
+    return layer_shapes(model, state.devices(), [&] { (void)state.predict(sample); });
   });
 }
 
@@ -183,7 +183,8 @@ std::string Learner::summary(size_t width) const {
   if (!p.data.train) return table(p.model, "", std::nullopt, width);
   const Batch sample = p.data.train->first_sample();
   const std::string setting = "sample " + sample_text(*p.data.train, sample) + ", batch " +
-                              std::to_string(p.options.batch) + ", on " + p.device.str() + '\n';
+                              std::to_string(p.options.batch) + ", on " +
+                              (p.stages.size() > 1 ? p.stages.str(p.model) : p.device.str()) + '\n';
   return table(p.model, setting, output_shapes(p, sample), width);
 }
 

@@ -201,12 +201,15 @@ std::vector<at::Tensor> MetricState::state() const {
   MetricObject now = now_;  // state() and counts() are not const
   const auto counts = now->counts();
   at::Tensor numbers = at::zeros({std::ssize(counts) + 1}, at::TensorOptions(at::kDouble));
-  auto* number = numbers.mutable_data_ptr<double>();
-  *number = updated_ ? 1 : 0;
-  for (const auto& count : counts) *++number = number_of(count);
+  if (!numbers.is_meta()) {  // as it is in a plan
+    auto* number = numbers.mutable_data_ptr<double>();
+    *number = updated_ ? 1 : 0;
+    for (const auto& count : counts) *++number = number_of(count);
+  }
   std::vector<at::Tensor> all{numbers};
   for (const at::Tensor* tensor : now->tensors())
-    all.push_back(tensor->defined() ? tensor->cpu() : at::Tensor());
+    all.push_back(tensor->defined() && !tensor->is_meta() ? tensor->cpu() : *tensor);
+  if (numbers.is_meta()) return all;
   const bool is_own = dynamic_cast<const NamedMetric*>(&*now_) != nullptr;  // it has all
   if (is_own || is_function_ || !updated_) return all;
   const double here = value(), there = with_state(all).value();
@@ -222,6 +225,8 @@ MetricState MetricState::with_state(const std::vector<at::Tensor>& state) const 
   other.now_ = start_;
   const auto tensors = other.now_->state();
   for (size_t i = 0; i < tensors.size(); ++i) *tensors[i] = state.at(i + 1);
+  other.updated_ = updated_;
+  if (state.front().is_meta()) return other;
   const double* number = state.front().const_data_ptr<double>();
   other.updated_ = *number != 0;
   for (const auto& count : other.now_->counts()) set_number(count, *++number);

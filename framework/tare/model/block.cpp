@@ -182,9 +182,11 @@ thread_local BlockObserver* observer = nullptr;
 /// Notifies the observer of a block, and of none inside it.
 class Observed {
  public:
-  explicit Observed(const torch::nn::Module& block)
+  Observed(const torch::nn::Module& block, Tensors& inputs)
       : block_(block), outer_(std::exchange(observer, nullptr)) {
-    if (outer_) outer_->enter(block_);
+    if (!outer_) return;
+    outer_->take(block_, inputs);
+    outer_->enter(block_);
   }
   ~Observed() { observer = outer_; }
   Observed(const Observed&) = delete;
@@ -237,10 +239,22 @@ BlockObserver::BlockObserver() : outer_(std::exchange(observer, this)) {}
 
 BlockObserver::~BlockObserver() { observer = outer_; }
 
+void BlockObserver::take(const torch::nn::Module&, Tensors&) {}
+
+at::Tensor BlockObserver::beside(const at::Tensor& tensor) { return tensor; }
+
+at::Tensor beside(const at::Tensor& x, const at::Tensor& tensor) {
+  const at::Tensor there = tensor.device() == x.device() ? tensor : tensor.to(x.device());
+  return observer ? observer->beside(there) : there;
+}
+
 bool Block::observed() noexcept { return observer != nullptr; }
 
-at::Tensor Block::run(torch::nn::Module& module, Body body, const Tensors& inputs) const {
-  const Observed block(module);
+at::Tensor Block::run(torch::nn::Module& module, Body body, Tensors inputs) const {
+  const Observed block(module, inputs);
+  if (device_)
+    for (at::Tensor& input : inputs)
+      if (input.defined() && input.device() != *device_) input = input.to(*device_);
   if (held_) body = with_weights(held_, std::move(body));
   const auto forward = [&] {
     return activations_.recompute ? recomputed(module, std::move(body), inputs) : body(inputs);

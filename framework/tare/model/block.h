@@ -2,10 +2,12 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
 
 #include <concepts>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -34,6 +36,11 @@ class BlockObserver {
   BlockObserver(const BlockObserver&) = delete;
   BlockObserver& operator=(const BlockObserver&) = delete;
 
+  /// Replaces those of the inputs of `block` that it likes to; called before enter(). Undefined
+  /// ones are absent. The default replaces none.
+  virtual void take(const torch::nn::Module& block, std::vector<at::Tensor>& inputs);
+  /// Replaces a tensor that beside() is given outside of all blocks; the default does not.
+  virtual at::Tensor beside(const at::Tensor& tensor);
   /// Called when the forward of `block` begins, on the calling thread.
   virtual void enter(const torch::nn::Module& block) = 0;
   /// Called when the forward of `block` ends with `output`.
@@ -42,6 +49,11 @@ class BlockObserver {
  private:
   BlockObserver* outer_;
 };
+
+/// Returns `tensor`, or where it is on another device than `x`, a copy there, through which
+/// gradients go: for a weight or an output that two blocks of a model use. The blocks of a model
+/// that is divided (parallel/stages.h) may be on two devices.
+[[nodiscard]] at::Tensor beside(const at::Tensor& x, const at::Tensor& tensor);
 
 /// Lets a module recompute or offload its activations, and be observed. A module that also derives
 /// from it,
@@ -65,11 +77,15 @@ class Block {
   [[nodiscard]] const std::shared_ptr<HeldWeights>& held() const { return held_; }
   /// Sets them; null: none.
   void set_held(std::shared_ptr<HeldWeights> weights) { held_ = std::move(weights); }
+  /// Returns the device to which inputs are copied that are elsewhere; unset: they stay.
+  [[nodiscard]] std::optional<c10::Device> device() const { return device_; }
+  /// Sets it, for a block of a model that lives on several devices (parallel/stages.h).
+  void set_device(std::optional<c10::Device> device) { device_ = device; }
 
  protected:
   Block() = default;
   /// Copies the settings; a copy has weights of its own, which nobody holds.
-  Block(const Block& other) : activations_(other.activations_) {}
+  Block(const Block& other) : activations_(other.activations_), device_(other.device_) {}
   Block& operator=(const Block&) = delete;
 
   /// Returns the tensor body(inputs...), where `module` is this block, in a
@@ -91,10 +107,12 @@ class Block {
   /// parameters and buffers, and inputs without a gradient; with both, what moves are the inputs.
   ///
   /// With held weights the body, each time it runs, is in an OpenWeights.
+  ///
+  /// With a device, inputs that are elsewhere are copied there first; gradients are copied back.
   template <class F, std::same_as<at::Tensor>... Inputs>
   requires(sizeof...(Inputs) > 0) at::Tensor
       in_block(torch::nn::Module& module, F body, const Inputs&... inputs) {
-    if (activations_ == Activations{} && !held_ && !observed()) return body(inputs...);
+    if (activations_ == Activations{} && !held_ && !device_ && !observed()) return body(inputs...);
     return run(module, spread<sizeof...(Inputs)>(std::move(body)), {inputs...});
   }
 
@@ -109,10 +127,11 @@ class Block {
     };
   }
   static bool observed() noexcept;
-  at::Tensor run(torch::nn::Module& module, Body body, const std::vector<at::Tensor>& inputs) const;
+  at::Tensor run(torch::nn::Module& module, Body body, std::vector<at::Tensor> inputs) const;
 
   Activations activations_{};
   std::shared_ptr<HeldWeights> held_{};
+  std::optional<c10::Device> device_{};
 };
 
 }  // namespace tare

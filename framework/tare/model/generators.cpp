@@ -22,12 +22,22 @@ void GeneratorSnapshot::take(c10::Device device) {
   device_ = device;
   take_host();
   if (has_backend_of_its_own(device_)) on_device_ = memory::backend(device_).generator_state();
+  more_.clear();
+}
+
+void GeneratorSnapshot::take(const std::vector<c10::Device>& devices) {
+  take(devices.front());
+  for (size_t i = 1; i < devices.size(); ++i)
+    if (has_backend_of_its_own(devices[i]))
+      more_.emplace_back(devices[i], memory::backend(devices[i]).generator_state());
 }
 
 void GeneratorSnapshot::restore() const {
   restore_host();
   if (has_backend_of_its_own(device_) && on_device_)
     memory::backend(device_).set_generator_state(*on_device_);
+  for (const auto& [device, state] : more_)
+    if (state) memory::backend(device).set_generator_state(*state);
 }
 
 void GeneratorSnapshot::take_host() {

@@ -5,18 +5,22 @@
 #include <c10/core/Device.h>
 
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "tare/memory/device_traits.h"
 
 namespace tare {
 
-/// Holds a copy of the states of LibTorch's default generators of the host and of a device, in 2.5
-/// KiB; the backend of the device gives the state of the device. Allocates no tensor and does not
-/// wait for the device.
+/// Holds a copy of the states of LibTorch's default generators of the host and of devices, in 2.5
+/// KiB and a few bytes for each device, whose backend gives its state. Allocates no tensor and does
+/// not wait for a device.
 class GeneratorSnapshot {
  public:
   /// Copies the states, in place of an earlier copy.
   void take(c10::Device device);
+  /// Copies the states of the host and of each of the devices, of which there is at least one.
+  void take(const std::vector<c10::Device>& devices);
   /// Restores what take() copied.
   void restore() const;
 
@@ -34,6 +38,8 @@ class GeneratorSnapshot {
   Host host_;
   c10::Device device_ = c10::kCPU;
   std::optional<memory::GeneratorState> on_device_;
+  using OfDevice = std::pair<c10::Device, std::optional<memory::GeneratorState>>;
+  std::vector<OfDevice> more_;  // those after the first device
 };
 
 /// Restores the generators at its end.
@@ -41,6 +47,8 @@ class GeneratorScope {
  public:
   /// Takes the states of the host and of `device`.
   explicit GeneratorScope(c10::Device device) { before_.take(device); }
+  /// Takes the states of the host and of `devices`.
+  explicit GeneratorScope(const std::vector<c10::Device>& devices) { before_.take(devices); }
   ~GeneratorScope() { before_.restore(); }
   GeneratorScope(const GeneratorScope&) = delete;
   GeneratorScope& operator=(const GeneratorScope&) = delete;

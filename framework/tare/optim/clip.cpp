@@ -1,4 +1,6 @@
-// Clipping of gradients, by their joint norm and by value.
+// Clips gradients by their joint norm and by value.
+#include "tare/optim/clip.h"
+
 #include <ATen/ops/_foreach_clamp_max.h>
 #include <ATen/ops/_foreach_clamp_min.h>
 #include <ATen/ops/_foreach_mul.h>
@@ -7,11 +9,11 @@
 #include <ATen/ops/stack.h>
 #include <c10/core/GradMode.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "tare/base/error.h"
 #include "tare/config/scalar.h"
-#include "tare/optim/optimizer.h"
 
 namespace tare {
 namespace {
@@ -26,8 +28,36 @@ std::vector<at::Tensor> gradients(const std::vector<ParameterGroup>& groups) {
   return all;
 }
 
+/// Returns the tensors of each device, in order of the first tensor of each.
+std::vector<std::vector<at::Tensor>> by_device(const std::vector<at::Tensor>& tensors) {
+  std::vector<std::vector<at::Tensor>> lists;
+  for (const at::Tensor& tensor : tensors) {
+    auto list = std::ranges::find_if(
+        lists, [&](const auto& other) { return other.front().device() == tensor.device(); });
+    if (list == lists.end()) list = lists.emplace(lists.end());
+    list->push_back(tensor);
+  }
+  return lists;
+}
+
+at::Tensor on(c10::Device device, const at::Tensor& tensor) {
+  return tensor.device() == device ? tensor : tensor.to(device);
+}
+
+/// Returns the norm on the device of the first tensor.
 at::Tensor joint_norm(const std::vector<at::Tensor>& tensors) {
-  return at::linalg_vector_norm(at::stack(at::_foreach_norm(tensors, 2)));
+  std::vector<at::Tensor> norms;
+  for (const auto& list : by_device(tensors))
+    for (const at::Tensor& norm : at::_foreach_norm(list, 2))
+      norms.push_back(on(tensors.front().device(), norm));
+  return at::linalg_vector_norm(at::stack(norms));
+}
+
+void scale(const std::vector<at::Tensor>& gradients, const at::Tensor& norm, double max_norm) {
+  constexpr double kTiny = 1e-6;  // as torch: keeps the factor finite for zero gradients
+  const at::Tensor factor = norm.add(kTiny).reciprocal().mul(max_norm).clamp_max(1.0);
+  for (const auto& list : by_device(gradients))
+    at::_foreach_mul_(list, on(list.front().device(), factor));
 }
 
 void require_positive(const char* where, double value) {
@@ -67,9 +97,15 @@ at::Tensor clip_grad_norm(const std::vector<ParameterGroup>& groups, double max_
   const std::vector<at::Tensor> all = gradients(groups);
   if (all.empty()) return {};
   at::Tensor norm = joint_norm(all);
-  constexpr double kTiny = 1e-6;  // as torch: keeps the factor finite for zero gradients
-  at::_foreach_mul_(all, norm.add(kTiny).reciprocal().mul(max_norm).clamp_max(1.0));
+  scale(all, norm, max_norm);
   return norm;
+}
+
+void scale_to_norm(const std::vector<ParameterGroup>& groups, const at::Tensor& norm,
+                   double max_norm) {
+  const c10::NoGradGuard no_grad;
+  const std::vector<at::Tensor> all = gradients(groups);
+  if (!all.empty()) scale(all, norm, max_norm);
 }
 
 void clip_grad_value(const std::vector<ParameterGroup>& groups, double max_value) {
@@ -77,8 +113,10 @@ void clip_grad_value(const std::vector<ParameterGroup>& groups, double max_value
   const c10::NoGradGuard no_grad;
   const std::vector<at::Tensor> all = gradients(groups);
   if (all.empty()) return;
-  at::_foreach_clamp_min_(all, -max_value);
-  at::_foreach_clamp_max_(all, max_value);
+  for (const auto& list : by_device(all)) {
+    at::_foreach_clamp_min_(list, -max_value);
+    at::_foreach_clamp_max_(list, max_value);
+  }
 }
 
 }  // namespace tare

@@ -214,14 +214,13 @@ void check_clip(const ClipOptions& options);
 /// Applies the bound that is set, if there is one.
 void clip_gradients(const std::vector<ParameterGroup>& groups, const ClipOptions& options);
 
-/// Returns the joint 2-norm of the gradients of all groups, a scalar on their device; undefined
-/// without any gradient. Does not wait for the device. All gradients must be on one device.
+/// Returns the joint 2-norm of the gradients of all groups, a scalar on the device of the first
+/// one; undefined without any gradient. Does not wait for a device.
 [[nodiscard]] at::Tensor grad_norm(const std::vector<ParameterGroup>& groups);
 
 /// Scales the gradients of all groups so that their joint 2-norm is at most `max_norm` > 0. Returns
-/// the norm before scaling, a scalar on the gradients' device; undefined without any gradient. Does
-/// not wait for the device. A norm that is not finite makes every gradient NaN. All gradients must
-/// be on one device.
+/// the norm before scaling, a scalar on the device of the first gradient; undefined without any
+/// gradient. Does not wait for a device. A norm that is not finite makes every gradient NaN.
 at::Tensor clip_grad_norm(const std::vector<ParameterGroup>& groups, double max_norm);
 /// Clamps every gradient into [-max_value, max_value], max_value > 0.
 void clip_grad_value(const std::vector<ParameterGroup>& groups, double max_value);

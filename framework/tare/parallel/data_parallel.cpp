@@ -3,12 +3,15 @@
 
 #include <torch/csrc/autograd/engine.h>
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <torch/csrc/distributed/c10d/logger.hpp>
 #include <torch/csrc/distributed/c10d/reducer.hpp>
 #include <tuple>
 #include <unordered_map>
 #include <utility>
+
+#include "tare/config/scalar.h"
 
 namespace tare::parallel {
 namespace {
@@ -17,20 +20,14 @@ constexpr const char* kWhere = "ranks";
 constexpr double kMib = 1 << 20;
 
 c10::intrusive_ptr<c10d::ProcessGroup> checked_group(Group& group,
-                                                     const std::vector<NamedTensor>& parameters,
-                                                     const DataParallelOptions& options) {
+                                                     const std::vector<NamedTensor>& parameters) {
   if (parameters.empty())
     throw ConfigError(kWhere, "no parameter is trained, so that there is no gradient");
-  if (!(options.bucket_mib > 0))
-    throw ConfigError(kWhere, "bucket_mib", "must be above 0", "such as 25",
-                      std::to_string(options.bucket_mib));
-  if (options.compression != "none" && options.compression != "fp16")
-    throw ConfigError(kWhere, "compression", "is not known", "none, fp16", options.compression);
   std::string own;
   for (const auto& [name, tensor] : parameters)
     own += name + ' ' + c10::toString(tensor.scalar_type()) + ' ' + c10::str(tensor.sizes()) + '\n';
   const std::vector<std::string> all = group.texts(own);
-  for (size_t rank = 0; rank < all.size(); ++rank)
+  for (size_t rank = 1; rank < all.size(); ++rank)
     if (all[rank] != all.front())
       throw ConfigError(kWhere, "rank " + std::to_string(rank) +
                                     " trains other parameters than rank 0: the ranks have one "
@@ -44,13 +41,14 @@ struct DataParallel::State {
   std::shared_ptr<c10d::Reducer> reducer{};
   std::shared_ptr<c10d::Logger> logger{};
   bool find_unused = false;
-  bool delays = false;  // the next exchange comes behind the backward: the first of a static graph
+  bool rebuilds = true;  // the buckets; a plan has no order of gradients to exchange
+  bool delays = false;   // the next exchange comes behind the backward: the first of a static graph
 };
 
 DataParallel::DataParallel(Group& group, const std::vector<NamedTensor>& parameters,
                            const DataParallelOptions& options)
     : state_(std::make_unique<State>()) {
-  auto process_group = checked_group(group, parameters, options);
+  auto process_group = checked_group(group, parameters);
   std::vector<at::Tensor> tensors;
   std::unordered_map<size_t, std::string> names;
   for (const auto& [name, tensor] : parameters) {
@@ -58,12 +56,12 @@ DataParallel::DataParallel(Group& group, const std::vector<NamedTensor>& paramet
     tensors.push_back(tensor);
   }
   const auto cap = static_cast<int64_t>(options.bucket_mib * kMib);
+  const auto first = std::min<int64_t>(cap, c10d::kDefaultFirstBucketBytes);
   const std::vector<bool> sparse(tensors.size(), false);
   // Until the first backward shows in which order gradients come, all are in one bucket, unless
   // the search for unused ones keeps the buckets from being made anew.
   std::vector<std::vector<size_t>> buckets;
   if (options.find_unused && !options.static_graph) {
-    const int64_t first = std::min<int64_t>(cap, c10d::kDefaultFirstBucketBytes);
     buckets = std::get<0>(c10d::compute_bucket_assignment_by_size(
         tensors, {static_cast<size_t>(first), static_cast<size_t>(cap)}, sparse));
     std::reverse(buckets.begin(), buckets.end());
@@ -74,8 +72,7 @@ DataParallel::DataParallel(Group& group, const std::vector<NamedTensor>& paramet
   try {
     state_->reducer = std::make_shared<c10d::Reducer>(
         tensors, buckets, process_group, sparse, cap, options.find_unused,
-        /*gradient_as_bucket_view=*/true, names,
-        std::min<int64_t>(cap, c10d::kDefaultFirstBucketBytes),
+        /*gradient_as_bucket_view=*/true, names, first,
         /*skip_all_reduce_unused_params=*/false, /*use_python_reducer=*/false,
         std::vector<int64_t>());
     state_->logger = std::make_shared<c10d::Logger>(state_->reducer);
@@ -86,6 +83,7 @@ DataParallel::DataParallel(Group& group, const std::vector<NamedTensor>& paramet
     if (options.compression == "fp16")
       state_->reducer->register_builtin_comm_hook(c10d::BuiltinCommHookType::FP16_COMPRESS);
     state_->find_unused = options.find_unused;
+    state_->rebuilds = !group.is_planned();
     state_->delays = options.static_graph;
   } catch (const std::exception& error) {
     group.explain(error);
@@ -100,7 +98,7 @@ DataParallel::~DataParallel() {
 void DataParallel::begin_step() {
   state_->logger->set_runtime_stats_and_log();
   state_->reducer->prepare_for_forward();
-  state_->reducer->rebuild_buckets();
+  if (state_->rebuilds) state_->reducer->rebuild_buckets();
 }
 
 void DataParallel::average_next(const at::Tensor& loss) {
@@ -129,9 +127,13 @@ DataParallel::Times DataParallel::times() const {
           .overlap_ns = of("avg_backward_compute_comm_overlap_time")};
 }
 
-int64_t DataParallel::bucket_bytes() const {
-  const auto sizes = state_->logger->get_bucket_sizes();
-  return std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
+std::string DataParallel::Times::str() const {
+  const auto ms = [](int64_t ns) {
+    return config::number_text(std::round(static_cast<double>(ns) / 1e4) / 100) + " ms";
+  };
+  return "forward " + ms(forward_ns) + ", backward " + ms(backward_ns) +
+         ", exchange of gradients " + ms(communication_ns) + ", of which " + ms(overlap_ns) +
+         " while the backward computed";
 }
 
 }  // namespace tare::parallel

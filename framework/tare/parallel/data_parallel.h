@@ -15,9 +15,9 @@
 namespace tare::parallel {
 
 /// Averages the gradients of parameters over the ranks of a group by LibTorch's c10d::Reducer: as
-/// soon as a bucket of them is complete it is sent, while the backward goes on. The gradients are
-/// views of the buckets, so that no copy of them is kept. Holds hooks on the parameters as long as
-/// it lives. All ranks make it, use it and destroy it in one order.
+/// soon as a bucket of them is complete it is sent, and meanwhile the backward computes the next.
+/// The gradients are views of the buckets, so that no copy of them is kept. Holds hooks on the
+/// parameters as long as it lives. All ranks make it, use it and destroy it in one order.
 class DataParallel {
  public:
   /// Takes the parameters that are trained, equal in number, shape and order on all ranks; `group`
@@ -37,16 +37,15 @@ class DataParallel {
 
   /// Holds mean times of the steps that were timed, in nanoseconds.
   struct Times {
-    int64_t steps = 0;             ///< that were timed
-    int64_t forward_ns = 0;        ///< of the forward
-    int64_t backward_ns = 0;       ///< of the computation of the backward
-    int64_t communication_ns = 0;  ///< from the first bucket that is sent to the last one
-    int64_t overlap_ns = 0;        ///< in which both are under way
+    int64_t steps = 0;                      ///< that were timed
+    int64_t forward_ns = 0;                 ///< of the forward
+    int64_t backward_ns = 0;                ///< of the computation of the backward
+    int64_t communication_ns = 0;           ///< from the first bucket that is sent to the last one
+    int64_t overlap_ns = 0;                 ///< in which both are under way
+    [[nodiscard]] std::string str() const;  ///< returns one line
   };
   /// Returns the times that LibTorch takes in the first 10 steps, then in each 100th.
   [[nodiscard]] Times times() const;
-  /// Returns the bytes of the buckets.
-  [[nodiscard]] int64_t bucket_bytes() const;
 
  private:
   struct State;

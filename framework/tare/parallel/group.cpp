@@ -3,10 +3,11 @@
 
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
 #include <dirent.h>
 #include <sys/socket.h>
-
 #include <torch/version.h>
+
 #include <algorithm>
 #include <chrono>
 #include <csignal>
@@ -25,6 +26,7 @@
 #include <utility>
 
 #include "tare/memory/oom.h"
+#include "tare/parallel/planned_process_group.h"
 
 namespace tare::parallel {
 namespace {
@@ -100,14 +102,6 @@ std::set<int> open_sockets() {
   return sockets;
 }
 
-/// Waits for an exchange, and until no thread of Gloo holds its tensors any more, so that what is
-/// measured next is without them.
-void finish(const c10::intrusive_ptr<c10d::Work>& work) {
-  work->wait();
-  constexpr int kTries = 100'000;
-  for (int tries = 0; tries < kTries && work.use_count() > 1; ++tries) std::this_thread::yield();
-}
-
 c10::intrusive_ptr<c10d::Store> store_of(const World& world, milliseconds timeout) {
   if (world.is_alone()) return c10::make_intrusive<c10d::HashStore>();
   c10d::TCPStoreOptions options;
@@ -177,6 +171,7 @@ struct Group::State {
   c10::intrusive_ptr<c10d::ProcessGroup> group{};
   std::set<int> sockets{};  // of the group
   bool is_broken = false;   // an exchange has failed
+  bool is_planned = false;  // the other ranks are not there
   int64_t generation = 0;   // of groups: one more whenever the ranks start over
 
   [[nodiscard]] static std::string key(const std::string& what, int64_t rank) {
@@ -268,11 +263,30 @@ Group::Group(const World& world, const GroupOptions& options)
   }
 }
 
+Group::Group(std::unique_ptr<State> state) : state_(std::move(state)) {}
+
+std::shared_ptr<Group> Group::planned(int64_t rank, int64_t size) {
+  auto state = std::make_unique<State>(
+      State{.world = {.rank = rank, .size = size}, .answer = milliseconds(0)});
+  state->is_planned = true;
+  state->group =
+      c10::make_intrusive<PlannedProcessGroup>(static_cast<int>(rank), static_cast<int>(size));
+  return std::shared_ptr<Group>(new Group(std::move(state)));
+}
+
 Group::~Group() {
   if (state_->group && state_->is_broken) state_->disconnect();  // nothing is under way else
 }
 
+void Group::finish(const c10::intrusive_ptr<c10d::Work>& work) {
+  work->wait();
+  constexpr int kTries = 100'000;
+  for (int tries = 0; tries < kTries && work.use_count() > 1; ++tries) std::this_thread::yield();
+}
+
 const World& Group::world() const { return state_->world; }
+
+bool Group::is_planned() const { return state_->is_planned; }
 
 const c10::intrusive_ptr<c10d::ProcessGroup>& Group::process_group() const { return state_->group; }
 
@@ -313,8 +327,8 @@ void Group::sum(const std::vector<at::Tensor>& tensors) {
 
 struct Group::Exchange::State {
   const Group* group;
-  std::vector<at::Tensor> own;
-  std::vector<std::vector<at::Tensor>> all;
+  Numbers numbers;
+  std::vector<at::Tensor> all;  // one: [ranks, numbers]
   c10::intrusive_ptr<c10d::Work> work{};
 };
 
@@ -337,27 +351,28 @@ std::vector<Group::Numbers> Group::Exchange::wait() {
   } catch (const std::exception& error) {
     state->group->explain(error);
   }
+  const auto ranks = static_cast<size_t>(state->group->size());
+  if (state->group->state_->is_planned) return std::vector<Numbers>(ranks, state->numbers);
+  const double* data = state->all.front().const_data_ptr<double>();
+  const size_t count = state->numbers.size();
   std::vector<Numbers> numbers;
-  for (const at::Tensor& of_rank : state->all.front()) {
-    const double* data = of_rank.const_data_ptr<double>();
-    numbers.emplace_back(data, data + of_rank.numel());
-  }
+  for (size_t rank = 0; rank < ranks; ++rank, data += count)
+    numbers.emplace_back(data, data + count);
   return numbers;
 }
 
 Group::Exchange Group::start(const Numbers& own) {
   auto state = std::make_unique<Exchange::State>();
   state->group = this;
-  const auto count = static_cast<int64_t>(own.size());
-  const at::TensorOptions options(at::kDouble);
-  at::Tensor values = at::empty({count}, options);
-  std::copy(own.begin(), own.end(), values.mutable_data_ptr<double>());
-  state->own = {values};
-  state->all.emplace_back();
-  for (int64_t rank = 0; rank < size(); ++rank)
-    state->all.front().push_back(at::empty({count}, options));
+  state->numbers = own;
+  // A sum of rows that are 0 on all ranks but one: Gloo's gathering would take memory meanwhile.
+  const at::Tensor rows =
+      at::zeros({size(), static_cast<int64_t>(own.size())}, at::TensorOptions(at::kDouble));
+  if (!state_->is_planned)
+    std::ranges::copy(own, rows.mutable_data_ptr<double>() + rank() * std::ssize(own));
+  state->all = {rows};
   try {
-    state->work = state_->group->allgather(state->all, state->own);
+    state->work = state_->group->allreduce(state->all);
   } catch (const std::exception& error) {
     explain(error);
   }
@@ -367,9 +382,11 @@ Group::Exchange Group::start(const Numbers& own) {
 std::vector<std::string> Group::texts(const std::string& own) {
   const auto length = static_cast<int64_t>(own.size());
   at::Tensor bytes = at::empty({length}, at::TensorOptions(at::kByte));
-  std::memcpy(bytes.mutable_data_ptr<uint8_t>(), own.data(), own.size());
+  if (!state_->is_planned) std::memcpy(bytes.mutable_data_ptr<uint8_t>(), own.data(), own.size());
+  const auto received = tensors({bytes});
+  if (state_->is_planned) return std::vector<std::string>(received.size(), own);
   std::vector<std::string> all;
-  for (const auto& of_rank : tensors({bytes})) {
+  for (const auto& of_rank : received) {
     const at::Tensor& one = of_rank.front();
     const auto* data = reinterpret_cast<const char*>(one.const_data_ptr<uint8_t>());
     all.emplace_back(data, static_cast<size_t>(one.numel()));
@@ -438,6 +455,7 @@ void Group::meet() {
 }
 
 void Group::fail(const std::exception_ptr& error) noexcept {
+  if (state_->is_planned) return;
   try {
     const auto reason = text_of(error);
     if (!reason) return;
@@ -458,6 +476,7 @@ bool Group::is_of_exchange(const std::exception& error) {
 
 void Group::start_over() {
   State& s = *state_;
+  if (s.is_planned) return;
   try {
     s.store->set("over/" + std::to_string(s.generation), "1");
     s.disconnect();
@@ -479,7 +498,7 @@ void Group::start_over() {
 
 void Group::explain(const std::exception& error) const {
   state_->is_broken = true;
-  if (dynamic_cast<const Error*>(&error)) throw;
+  if (dynamic_cast<const Error*>(&error) || state_->is_planned) throw;
   const std::string whole = std::to_string(size());
   std::vector<int64_t> missing;
   try {

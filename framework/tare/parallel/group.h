@@ -15,6 +15,7 @@
 
 namespace c10d {
 class ProcessGroup;
+class Work;
 }
 
 namespace tare::parallel {
@@ -65,6 +66,10 @@ class Group {
   /// Tare; RankError, with those that are missing, where they have not met in time, and for a store
   /// that cannot be reached.
   explicit Group(const World& world, const GroupOptions& options = {});
+  /// Returns the group of one rank of `size` that are planned, and not there: its exchanges take
+  /// the memory of real ones, each rank gives what this one does, and tensors, which may be meta
+  /// tensors, keep their values.
+  [[nodiscard]] static std::shared_ptr<Group> planned(int64_t rank, int64_t size);
   /// Leaves the job; does not wait.
   ~Group();
   Group(const Group&) = delete;
@@ -74,6 +79,7 @@ class Group {
   [[nodiscard]] int64_t rank() const { return world().rank; }  ///< of this process
   [[nodiscard]] int64_t size() const { return world().size; }  ///< ranks
   [[nodiscard]] bool is_first() const { return rank() == 0; }  ///< it writes the files of the job
+  [[nodiscard]] bool is_planned() const;                       ///< made by planned()
 
   /// Gives all ranks the values of rank `from`. The tensors have the same shapes and dtypes, and
   /// one device, on all of them.
@@ -127,11 +133,15 @@ class Group {
   /// over, else a RankError that names the ranks which are missing.
   [[noreturn]] void explain(const std::exception& error) const;
 
+  /// Waits for an exchange that was begun with process_group(), and until no other thread holds its
+  /// tensors any more, so that what is measured next is without them. Throws LibTorch's errors.
+  static void finish(const c10::intrusive_ptr<c10d::Work>& work);
   /// Returns LibTorch's group, for what is built on it.
   [[nodiscard]] const c10::intrusive_ptr<c10d::ProcessGroup>& process_group() const;
 
  private:
   struct State;
+  explicit Group(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };
 

@@ -22,7 +22,7 @@ namespace tare::parallel {
 struct Shard {
   std::map<std::string, int64_t> owners{};  ///< see owners_of()
   int64_t rank = 0;                         ///< whose shard it is
-  Group* group = nullptr;  ///< that gives the stepped parameters to all; null: a plan, alone
+  Group* group = nullptr;  ///< that gives the stepped parameters to all; null: another does that
 };
 
 /// Steps the parameters that the shard's rank owns, by an optimizer of any kind, and gives each

@@ -16,11 +16,12 @@
 #include "tare/base/no_findings.h"
 #include "tare/memory/phase.h"
 #include "tare/model/held_weights.h"
-#include "tare/plan/planned_buckets.h"
+#include "tare/plan/stage_watch.h"
 #include "tare/trace/blocks.h"
 #include "tare/trace/estimate.h"
 #include "tare/trace/flat_weights.h"
 #include "tare/trace/host_trace.h"
+#include "tare/trace/trace_stages.h"
 #include "tare/train/fit_loop.h"
 #include "tare/train/learner_state.h"
 #include "tare/train/lr_search.h"
@@ -116,7 +117,15 @@ class LedgerAnnotator final : public Callback {
     if (marks_attempts_) plan::mark(plan::kAttemptBegins);
     return note();
   }
-  Action after_loss(FitContext&) override { return note(); }
+  // The backward of the loss is work of the last stage.
+  Action after_loss(FitContext& context) override {
+    if (state_->before_forward && context.loss.requires_grad())
+      context.loss.register_hook([last = state_->stages.size() - 1](const at::Tensor& gradient) {
+        plan::mark_stage(last);
+        return gradient;
+      });
+    return note();
+  }
   Action after_backward(FitContext&) override { return note(); }
   Action after_batch(FitContext&) override {
     if (marks_attempts_) plan::mark(plan::kAttemptEnds);
@@ -126,38 +135,53 @@ class LedgerAnnotator final : public Callback {
  private:
   bool marks_attempts_;
   Action note() {
-    plan::note(state_->ledger());
+    const Ledger ledger = state_->ledger();
+    plan::note(ledger);
+    if (state_->before_forward) note_stages(*state_, ledger);
     return Action::proceed;
   }
   const LearnerState* state_ = nullptr;
 };
 
-/// Allocates what saving a checkpoint allocates on the host: the state of the random generator.
-std::vector<at::Tensor> save_generators(c10::Device device) {
-  std::vector<at::Tensor> generators;
-  for (const auto& state : rng_state(c10::kCPU))
-    generators.push_back(device.is_meta()
-                             ? at::empty_like(state.tensor, c10::TensorOptions(c10::kMeta))
-                             : state.tensor);
-  return generators;
+/// Allocates what saving a checkpoint allocates on the host: the states of the random generators,
+/// what the other ranks have, and a copy of each tensor that has gaps between its elements, one
+/// after the other. A save in the background has copies from the beginning of the fit.
+void save_state(const LearnerState& state) {
+  const auto whole = state.whole_parameters();
+  const std::vector<NamedTensor> optimizer = state.saved_optimizer(),
+                                 generators = state.saved_rng();
+  if (state.loop && state.loop->saves_in_background()) return;
+  for (const auto& weight : state.model.state()) (void)weight.tensor.detach().contiguous();
+  for (const auto& one : optimizer) (void)one.tensor.detach().contiguous();
 }
 
-/// Allocates that and a copy of each tensor that has gaps between its elements, one after the
-/// other, which a save in the background has from the beginning of the fit.
-void save_state(Model& model, Optimizer& optimizer, c10::Device device) {
-  const std::vector<at::Tensor> generators = save_generators(device);
-  for (const auto& weight : model.state()) (void)weight.tensor.detach().contiguous();
-  for (const auto& state : optimizer.state()) (void)state.tensor.detach().contiguous();
-}
+/// Presents a fit that is done for a plan to the callbacks.
+class PlannedView final : public LearnerView {
+ public:
+  explicit PlannedView(LearnerState& state) : state_(state) {}
+  [[nodiscard]] Model& model() override { return state_.model; }
+  [[nodiscard]] Optimizer& optimizer() override { return *state_.optimizer; }
+  [[nodiscard]] c10::Device device() const override { return state_.device; }
+  [[nodiscard]] const std::filesystem::path& folder() const override {
+    return state_.options.folder;
+  }
+  [[nodiscard]] DatasetPtr training_data() const override { return state_.data.train; }
+  /// Allocates what a save takes on the host.
+  void save(const std::string&) override { save_state(state_); }
+  void restore_weights(const std::string&) override { refuse("restore_weights"); }
+
+ private:
+  [[noreturn]] static void refuse(const char* call) {
+    throw StateError(call, "in a fit that is planned", "call it in a fit of a Learner");
+  }
+  LearnerState& state_;
+};
 
 /// Saves after each batch, each epoch or both.
 class SavedState final : public Callback {
  public:
-  SavedState(SavingBatches batches, bool has_short_one, bool epochs, bool in_background)
-      : batches_(batches),
-        has_short_one_(has_short_one),
-        epochs_(epochs),
-        in_background_(in_background) {}
+  SavedState(SavingBatches batches, bool has_short_one, bool epochs)
+      : batches_(batches), has_short_one_(has_short_one), epochs_(epochs) {}
   [[nodiscard]] std::string name() const override { return "saved_state"; }
   Action after_batch(FitContext& context) override {
     const bool is_short = has_short_one_ && context.step % context.batches == 0;
@@ -170,16 +194,10 @@ class SavedState final : public Callback {
   }
 
  private:
-  void save(const FitContext& context) const {
-    if (in_background_) {
-      (void)save_generators(context.learner.device());
-      return;
-    }
-    save_state(context.learner.model(), context.learner.optimizer(), context.learner.device());
-  }
+  static void save(const FitContext& context) { context.learner.save("planned"); }
 
   SavingBatches batches_;
-  bool has_short_one_, epochs_, in_background_;
+  bool has_short_one_, epochs_;
 };
 
 /// Keeps what callbacks of the fit keep on a card.
@@ -209,7 +227,10 @@ SplitShape split_shape(const PlanRequest& request, const BatchAllocations& work,
   const LearnerOptions& options = request.options;
   const int64_t samples = work.data()->size();
   const int64_t size = std::min(batch, samples);
-  const auto own = [&](int64_t count) { return count == 0 ? 0 : (count - 1) / request.ranks + 1; };
+  const auto own = [&](int64_t count) {  // a rank without samples computes one that does not count
+    const int64_t larger = request.rank < count % request.ranks ? 1 : 0;
+    return std::min(count, std::max<int64_t>(1, count / request.ranks + larger));
+  };
   // A card has the next batch already; on the host the queue of the loader is full.
   const int64_t queue = request.on_host() ? std::max(LoaderOptions{}.prefetch, options.workers) : 1;
   const int64_t ahead = options.workers > 0 ? queue : 0;
@@ -221,8 +242,9 @@ SplitShape split_shape(const PlanRequest& request, const BatchAllocations& work,
     whole = std::min(whole, request.batches);
     if (request.batches <= samples / size) rest = 0;
   }
-  return {.whole = batch_shape(own(size), part),
-          .last = batch_shape(own(rest), part),
+  const bool all = training && options.stages.size() > 1;  // see FitLoop::try_pipelined()
+  return {.whole = batch_shape(own(size), part, all),
+          .last = batch_shape(own(rest), part, all),
           .count = whole,
           .ahead = ahead,
           .makers = request.on_host() ? options.workers : 0,
@@ -286,11 +308,10 @@ LearnerOptions options_for(const PlanRequest& request, const FitShape& shape,
     if (auto planned = of_the_fit->planned()) options.callbacks.push_back(std::move(planned));
   }
   if (request.on_host() && (saving.whole || saving.last || saves_epochs))
-    options.callbacks.push_back(std::make_shared<SavedState>(
-        saving, shape.train.last.samples > 0, saves_epochs, options.save_in_background));
+    options.callbacks.push_back(
+        std::make_shared<SavedState>(saving, shape.train.last.samples > 0, saves_epochs));
   if (!request.on_host())
     options.callbacks.push_back(std::make_shared<KeptOnCard>(request.options.callbacks));
-  if (request.ranks > 1) options.callbacks.push_back(std::make_shared<PlannedBuckets>());
   options.group.reset();
   options.progress = false;
   options.valid_every = valid_every(shape);
@@ -348,27 +369,6 @@ AllocationTrace BatchAllocations::of(int64_t samples) const {
 
 namespace {
 
-/// Presents a fit that is done for a plan to the callbacks.
-class PlannedView final : public LearnerView {
- public:
-  explicit PlannedView(LearnerState& state) : state_(state) {}
-  [[nodiscard]] Model& model() override { return state_.model; }
-  [[nodiscard]] Optimizer& optimizer() override { return *state_.optimizer; }
-  [[nodiscard]] c10::Device device() const override { return state_.device; }
-  [[nodiscard]] const std::filesystem::path& folder() const override {
-    return state_.options.folder;
-  }
-  [[nodiscard]] DatasetPtr training_data() const override { return state_.data.train; }
-  void save(const std::string&) override { refuse("save"); }
-  void restore_weights(const std::string&) override { refuse("restore_weights"); }
-
- private:
-  [[noreturn]] static void refuse(const char* call) {
-    throw StateError(call, "in a fit that is planned", "call it in a fit of a Learner");
-  }
-  LearnerState& state_;
-};
-
 /// Allocates the tensors of a model anew, in the order in which Module::to() brings them to a card.
 void bring_to_card(Model& model) {
   std::unordered_set<const c10::TensorImpl*> there;
@@ -407,7 +407,7 @@ std::unique_ptr<LearnerState> set_up_state(const PlanRequest& request, const Spl
   {
     const plan::OffCard host;
     state = std::make_unique<LearnerState>(request.model(), data, options);
-    state->set_up(device);
+    state->set_up(device, stages_of(state->model, request, device));
   }
   if (!request.on_host()) bring_to_card(state->model);
   return state;
@@ -425,7 +425,8 @@ std::unique_ptr<LearnerState> planned_state(const PlanRequest& request, const Fi
   state->checked_batch = true;
   state->checked_graph = true;
   state->for_card = !request.on_host();
-  state->planned_ranks = request.ranks;
+  if (request.ranks > 1)
+    state->planned_group = parallel::Group::planned(request.rank, request.ranks);
   if (state->for_card)
     state->planned_compaction = [&other = *state](const auto& work) { compact(other, work); };
   state->slicers.train = slicer(shape.train);
@@ -482,6 +483,8 @@ void run_fit(const PlanRequest& request, const FitShape& shape, const Splits& da
              c10::DeviceType device) {
   const auto state = planned_state(request, shape, data, options, device);
   annotator->follow(*state);
+  std::optional<StageWatch> stages;
+  if (request.cards.size() > 1) stages.emplace(*state);
   if (request.before) request.before(*state);
   plan::mark(plan::kCacheReturned);
   plan::mark("begin");
@@ -491,8 +494,7 @@ void run_fit(const PlanRequest& request, const FitShape& shape, const Splits& da
   if (request.set_up) request.set_up(*state);
   if (request.search) search(*state, request, shape, annotator);
   fit(*state, shape);
-  if (request.on_host() && request.saves_at_end)
-    save_state(state->model, *state->optimizer, state->device);
+  if (request.on_host() && request.saves_at_end) save_state(*state);
   plan::mark("end");
 }
 
@@ -503,9 +505,9 @@ FitTrace counted(plan::Trace trace) {
 
 }  // namespace
 
-BatchShape batch_shape(int64_t samples, int64_t size) {
+BatchShape batch_shape(int64_t samples, int64_t size, bool all) {
   if (samples <= size) return {.samples = samples, .smallest = samples};
-  const int64_t count = (samples - 1) / size + 1, parts = std::min<int64_t>(count, 3);
+  const int64_t count = (samples - 1) / size + 1, parts = all ? count : std::min<int64_t>(count, 3);
   return {.samples = samples,
           .parts = parts,
           .smallest = samples / count,
@@ -525,6 +527,13 @@ FitShape shape_of(const PlanRequest& request, int64_t batch, const PartSizes& pa
   }
   shape.batches = request.batches;
   return shape;
+}
+
+parallel::Stages stages_of(const Model& model, const PlanRequest& request, c10::Device device) {
+  std::vector<int64_t> capacities;
+  for (const plan::Target& card : request.cards) capacities.push_back(card.capacity_bytes);
+  const auto& stages = request.options.stages;
+  return {model, stages, std::vector(stages.size(), device), capacities, "plan"};
 }
 
 FitTrace trace_fit(const PlanRequest& request, int64_t batch, const PartSizes& parts) {

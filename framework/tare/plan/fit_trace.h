@@ -9,7 +9,9 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
+#include "tare/parallel/stages.h"
 #include "tare/trace/allocation_trace.h"
 #include "tare/trace/estimate.h"
 #include "tare/trace/not_plannable.h"
@@ -68,7 +70,10 @@ struct PlanRequest {
   plan::AllocationTrace data_set{};
   /// Changes the model between the start of counting and the fit; may be empty.
   std::function<void(LearnerState&)> set_up{};
-  int64_t ranks = 1;  ///< that share each batch; the plan is of one with the largest parts
+  int64_t ranks = 1;  ///< that share each batch
+  int64_t rank = 0;   ///< the one that is planned
+  /// Holds a card for each of options.stages; empty: the whole is on one device, or the host.
+  std::vector<plan::Target> cards{};
   plan::Machine machine = plan::Machine::host;  ///< where the host is: data and loader count too
   int64_t epochs = 2;                           ///< of the fit
   int64_t batches = 0;                          ///< of the fit in all; 0: its epochs are whole
@@ -112,22 +117,27 @@ auto as_refused(const Work& work) {
   }
 }
 
+/// Returns the division of a model of the request into its stages, all on one device.
+[[nodiscard]] parallel::Stages stages_of(const Model& model, const PlanRequest& request,
+                                         c10::Device device);
+
 /// Traces some steps, the last of them as short as the epoch's last, and a validation, in parts of
 /// these sizes. Throws plan::NotPlannable; c10::Error for work that meta tensors cannot do.
 [[nodiscard]] FitTrace trace_fit(const PlanRequest& request, int64_t batch, const PartSizes& parts);
 
-/// Describes a batch of a trace, and its parts that the trace goes through: at most the first two
-/// and the last, because those between allocate what the second does.
+/// Describes a batch of a trace, and its parts that the trace goes through: all of them, or at most
+/// the first two and the last, because those between allocate what the second does.
 struct BatchShape {
   int64_t samples = 0;   ///< 0: there is no such batch
-  int64_t parts = 1;     ///< 1, 2 or 3; 1: the batch is not cut
+  int64_t parts = 1;     ///< 1: the batch is not cut
   int64_t smallest = 0;  ///< samples in the last part; in all of one part `samples`
   int64_t larger = 0;    ///< how many of the first parts have one sample more
   friend bool operator==(const BatchShape&, const BatchShape&) = default;
 };
 
 /// Returns the shape of a batch of so many samples in parts of at most `size`; see slices_of().
-[[nodiscard]] BatchShape batch_shape(int64_t samples, int64_t size);
+/// `all`: the trace goes through all of them, because the activations of all are alive at once.
+[[nodiscard]] BatchShape batch_shape(int64_t samples, int64_t size, bool all = false);
 
 /// Describes the batches of a split in a trace.
 struct SplitShape {

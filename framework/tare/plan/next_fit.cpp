@@ -47,7 +47,8 @@ std::function<void(LearnerState&)> like(const Model& model, ParameterNames state
 }
 
 std::optional<int64_t> suggested(const LearnerState& state, int64_t failed, const Baseline& start) {
-  if (!state.model.spec()) return std::nullopt;
+  // What is free on each of several cards is not in the plan: the size is found by trying.
+  if (!state.model.spec() || state.devices().size() > 1) return std::nullopt;
   const GeneratorScope generators(state.device);
   try {
     const auto target = plan::parse_target(state.device.str());
@@ -82,6 +83,9 @@ PlanRequest request_of(const LearnerState& state, const ParameterNames& stateful
                       .machine = machine};
   request.options.group.reset();
   request.epochs = kMostEpochs;  // nobody knows how many
+  if (machine.is_card() && state.devices().size() > 1)
+    for (const c10::Device device : state.devices())
+      request.cards.push_back(plan::parse_target(device.str()));
   if (spec) request.model = [spec] { return models::make(*spec); };
   request.train = std::make_shared<BatchAllocations>(state.data.train, true);
   if (state.data.valid) request.valid = std::make_shared<BatchAllocations>(state.data.valid, false);
@@ -97,7 +101,7 @@ std::function<std::optional<int64_t>(int64_t)> suggestion_by_plan(const LearnerS
 
 void choose_recompute(LearnerState& state) {
   if (!is_auto(state.options.recompute)) return;
-  const GeneratorScope generators(state.device);
+  const GeneratorScope generators(state.devices());
   const auto target = plan::parse_target(state.device.str());
   PlanRequest request = request_of(state, stateful_parameters(state), target.machine());
   (void)choose_recompute(

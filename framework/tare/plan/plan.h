@@ -32,6 +32,17 @@ struct PlanSaving {
   bool at_least = false;   ///< true: a bound, the peak may be higher
 };
 
+/// Predicts the memory of one stage of a model that is divided over several cards.
+struct StagePlan {
+  std::string device{};        ///< planned for
+  std::string groups{};        ///< its layer groups, "stem to layer3"
+  int64_t capacity_bytes = 0;  ///< what tensors can take there
+  int64_t start_bytes = 0;     ///< as MemoryPlan::start_bytes
+  int64_t peak_bytes = 0;      ///< as MemoryPlan::peak_bytes
+  int64_t reserved_bytes = 0;  ///< as MemoryPlan::reserved_bytes
+  bool fits = true;            ///< whether it is within the capacity
+};
+
 /// Predicts the memory of a fit. A value. Bytes are allocated ones, as `tare run` measures them.
 struct MemoryPlan {
   std::string name{};                    ///< of the recipe's phase; empty for Learner::plan
@@ -61,6 +72,9 @@ struct MemoryPlan {
   int64_t largest_micro_batch = 0;       ///< of this batch, accumulated; 0: none
   std::vector<std::string> recompute{};  ///< the blocks chosen for LearnerOptions::recompute auto
   std::vector<PlanSaving> savings{};     ///< other ways to need less
+  /// The stages of a model that is divided over several cards, of which the figures above are the
+  /// sums; else empty.
+  std::vector<StagePlan> stages{};
   /// "meta": traced on meta tensors. "probe": real fits of few samples on this host, extrapolated
   /// to the batch; the largest micro-batch is then one that surely fits, and there are no savings.
   /// "none": the fit cannot be predicted, and its figures are 0.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <optional>
 
 #include "tare/adapt/step_size.h"
@@ -13,6 +14,7 @@
 #include "tare/model/precision.h"
 #include "tare/plan/fit_probe.h"
 #include "tare/trace/card_workspace.h"
+#include "tare/trace/trace_stages.h"
 
 namespace tare {
 namespace {
@@ -134,10 +136,9 @@ class Planner {
 
   [[nodiscard]] MemoryPlan figures() {
     const int64_t batch = request_.options.batch;
-    const Estimate found = first_estimate(batch);
+    const Estimate found = estimate_of_ranks(batch);
     MemoryPlan plan = plan_for(target_, batch);
     plan.not_counted = not_counted_.value_or(std::vector<std::string>());
-    if (request_.ranks > 1) plan.not_counted.emplace_back("what the ranks exchange");
     plan.start_bytes = found.start_bytes;
     plan.peak_bytes = found.peak_bytes;
     plan.at_most_bytes = at_most(plan);
@@ -146,6 +147,7 @@ class Planner {
     plan.at = found.at;
     plan.fits = found.fits;
     plan.returns_cache = found.fits && found.returns_cache;
+    plan.stages = stages_;
     plan.padding = padding_of(request_.train->data(), request_.options);
     if (probe_) {
       plan.method = "probe";
@@ -303,8 +305,31 @@ class Planner {
       if (target_.caches) throw;
       why_probe_ = printable(error.what_without_backtrace());
     }
-    probe_.emplace(request_);
+    probe_ = std::make_unique<FitProbe>(request_);
     return estimate(request_, batch, equal_parts(own_micro_batch()));
+  }
+
+  /// Chooses the rank that takes the most. Ranks without shards differ by the parts of an uneven
+  /// batch alone, of which rank 0 has the largest; the first ranks own the largest parameters.
+  [[nodiscard]] Estimate estimate_of_ranks(int64_t batch) {
+    constexpr int64_t kTried = 8;
+    Estimate most = first_estimate(batch);
+    if (request_.options.data_parallel.shard == "none") return most;
+    int64_t chosen = 0;
+    bool probes = probe_ != nullptr;
+    for (int64_t rank = 1; rank < std::min(request_.ranks, kTried); ++rank) {
+      request_.rank = rank;
+      probe_.reset();
+      Estimate found = first_estimate(batch);
+      if (found.peak_bytes <= most.peak_bytes) continue;
+      most = std::move(found);
+      chosen = rank;
+      probes = probe_ != nullptr;
+    }
+    request_.rank = chosen;
+    probe_.reset();
+    if (probes) probe_ = std::make_unique<FitProbe>(request_);
+    return most;
   }
 
   [[nodiscard]] Estimate estimate(const PlanRequest& request, int64_t batch,
@@ -313,7 +338,51 @@ class Planner {
     const FitTrace fit = probe_ ? probe_->of(batch, parts) : trace_fit(request, batch, parts);
     if (!probe_ && !target_.caches) require_verified(fit.trace);
     if (target_.caches && !not_counted_) not_counted_ = plan::not_counted_on_card(fit.trace);
-    return plan::estimate(fit.trace, fit.counted, target_);
+    return request.cards.size() < 2 ? plan::estimate(fit.trace, fit.counted, target_)
+                                    : of_all_cards(request, fit);
+  }
+
+  /// Returns the sums over the cards, and notes the figures of each.
+  [[nodiscard]] Estimate of_all_cards(const PlanRequest& request, const FitTrace& fit) {
+    Estimate all;
+    double fullest = 0;
+    std::vector<StagePlan> stages = stages_without_figures(request);
+    for (size_t i = 0; i < request.cards.size(); ++i) {
+      const Target& card = request.cards[i];
+      const auto [trace, section] = plan::trace_of_stage(fit.trace, fit.counted, i);
+      const Estimate own = plan::estimate(trace, section, card);
+      all.start_bytes += own.start_bytes;
+      all.peak_bytes += own.peak_bytes;
+      all.reserved_bytes += own.reserved_bytes;
+      for (size_t c = 0; c < kCategories; ++c) all.categories.bytes[c] += own.categories.bytes[c];
+      all.fits = all.fits && own.fits;
+      all.returns_cache = all.returns_cache || own.returns_cache;
+      const double share =
+          static_cast<double>(own.reserved_bytes) / static_cast<double>(card.capacity_bytes);
+      if (share > fullest) {
+        fullest = share;
+        all.at = card.name + ": " + own.at;
+      }
+      stages[i].start_bytes = own.start_bytes;
+      stages[i].peak_bytes = own.peak_bytes;
+      stages[i].reserved_bytes = own.reserved_bytes;
+      stages[i].fits = own.fits;
+    }
+    if (stages_.empty()) stages_ = std::move(stages);  // of the first estimate
+    return all;
+  }
+
+  /// Returns the stages of the model, without figures.
+  [[nodiscard]] static std::vector<StagePlan> stages_without_figures(const PlanRequest& request) {
+    const plan::MetaScope meta;
+    const Model model = request.model();
+    const parallel::Stages stages = stages_of(model, request, c10::kMeta);
+    std::vector<StagePlan> all;
+    for (size_t i = 0; i < stages.size(); ++i)
+      all.push_back({.device = request.cards[i].name,
+                     .groups = stages.groups_text(model, i),
+                     .capacity_bytes = request.cards[i].capacity_bytes});
+    return all;
   }
 
   /// Refuses operators whose memory nobody has compared with the host's: a plan never guesses.
@@ -367,10 +436,11 @@ class Planner {
     return text;
   }
 
-  const PlanRequest& request_;
+  PlanRequest request_;
   const Target& target_;
-  std::optional<FitProbe> probe_;
+  std::unique_ptr<FitProbe> probe_;
   std::string why_probe_;
+  std::vector<StagePlan> stages_;                        // of the first estimate
   std::optional<std::vector<std::string>> not_counted_;  // of the first estimate
 };
 

@@ -13,6 +13,7 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -324,6 +325,31 @@ void set_bytes(ScaleWork& work, const MemoryPlan& base, const PlanRequest& reque
     work.cached_bytes = std::min(work.cached_bytes, target.capacity_bytes - work.bytes);
 }
 
+/// Puts the bytes of the strategies into `work` that ranks can be planned with, in parts as those
+/// of a data parallel rank. Returns the strategies that the options of the recipe rule out, and
+/// says why in `refused`.
+std::set<plan::Strategy> plan_shards(ScaleWork& work, PlanRequest request, plan::Target target,
+                                     std::vector<std::string>& refused) {
+  std::set<plan::Strategy> ruled_out;
+  target.capacity_bytes = std::numeric_limits<int64_t>::max() / 4;
+  request.options.micro_batch = (work.own_samples() + work.parts - 1) / work.parts;
+  request.options.data_parallel.compression = "none";  // which some of them do not take
+  for (const auto& [shard, strategy] : {std::pair("optimizer", plan::Strategy::zero1),
+                                        std::pair("gradients", plan::Strategy::zero2),
+                                        std::pair("parameters", plan::Strategy::zero3)}) {
+    request.options.data_parallel.shard = shard;
+    try {
+      const MemoryPlan found = plan_fit(request, target, /*advice=*/false);
+      if (found.known()) work.planned_bytes[strategy] = found.start_bytes + found.peak_bytes;
+    } catch (const ConfigError& error) {
+      ruled_out.insert(strategy);
+      refused.push_back(std::string(plan::to_string(strategy)) + " is not possible: " +
+                        error.field() + ' ' + error.problem() + ", got " + error.got());
+    }
+  }
+  return ruled_out;
+}
+
 /// Puts what a step was seen to do into `work`.
 void set_step(ScaleWork& work, SeenStep seen) {
   work.buffer_bytes = seen.buffer_bytes;
@@ -353,9 +379,12 @@ ScalePlan scale_fit(PlanRequest request, const plan::Target& target, const Memor
   result.reason = base.reason;
   if (!base.known()) return result;
   result.not_counted = base.not_counted;
+  std::set<plan::Strategy> ruled_out;
   try {
     SeenStep seen = see_step(request, result.own);
     set_bytes(work, base, request, target);
+    if (base.method == "meta")  // a probe would compute each
+      ruled_out = plan_shards(work, request, target, result.refused);
     set_time(result, seen, request, target, options);
     set_step(work, std::move(seen));
     result.reason.clear();  // why a probe was taken
@@ -369,6 +398,8 @@ ScalePlan scale_fit(PlanRequest request, const plan::Target& target, const Memor
   result.parts = work.parts;
   work.sample_s = result.sample_s;
   result.rows = plan::scale(work, options.cluster, target.capacity_bytes);
+  std::erase_if(result.rows,
+                [&](const plan::ScaleRow& row) { return ruled_out.contains(row.strategy); });
   return result;
 }
 

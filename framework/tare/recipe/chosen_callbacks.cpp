@@ -96,6 +96,14 @@ class Walk {
       if (facts.needs_gradients && recipe_.learner.step_in_backward)
         refuse(recipe_, path, "needs the gradients of a whole step, which step_in_backward frees",
                "step_in_backward: false, or no such callback", callback->name());
+      const std::string& shard = recipe_.learner.data_parallel.shard;
+      if (facts.needs_gradients && (shard == "gradients" || shard == "parameters"))
+        refuse(recipe_, path, "needs all gradients, of which each rank keeps a part",
+               "data_parallel.shard: none or optimizer, or no such callback", callback->name());
+      if (facts.lends_weights && shard == "parameters")
+        refuse(recipe_, path, "exchanges weights, of which each rank keeps a part",
+               "another data_parallel.shard than parameters, or no such callback",
+               callback->name());
       for (const auto& figure : facts.watched) check_column(path, figure, list);
       for (const std::string& column : facts.columns)
         if (std::ranges::find(metrics_, column) != metrics_.end())

@@ -170,6 +170,7 @@ void measure(const RecipeOptions& recipe, size_t phase, const OpenData& data,
                       "none: omit it");
   }
   rounded.learner.device = "cpu";
+  rounded.learner.stages.clear();
   rounded.trained = [&] {
     Model model = models::make(manifest.model);
     load_stored(model, trained, /*strict=*/true, kExport, {});

@@ -1,5 +1,6 @@
 // Checks the phases of a recipe against their data.
 #include "tare/recipe/phase_data.h"
+#include "tare/parallel/stages.h"
 
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/zeros.h>
@@ -247,7 +248,7 @@ void check_batches(const RecipeOptions& recipe, size_t phase, const DataFacts& d
 }
 
 bool refuses_one_of(const DataFacts& data, Model& model) {
-  return refuses_single_sample(model, data.sample,
+  return refuses_single_sample(model, {model.device()}, data.sample,
                                [&](const Batch& batch) { return model.forward(batch); });
 }
 
@@ -292,6 +293,11 @@ void check_model(const RecipeOptions& recipe, const DataFacts& data, Model& mode
                std::to_string(inputs.size()) + ": " + printable(names),
            "another model, or other data (sequences: another data.collate)", recipe.model.name);
   }
+  if (const auto& stages = recipe.learner.stages; !stages.empty())
+    at_value(recipe, "stages", [&] {
+      (void)parallel::Stages(model, stages, std::vector<c10::Device>(stages.size(), c10::kMeta), {},
+                             "recipe");
+    });
   const auto groups = static_cast<int64_t>(model.layer_groups().size());
   const models::Family family = models::family(recipe.model.name);
   const bool has_head =

@@ -1,6 +1,8 @@
 // Plans the phases of a recipe, one after the other.
 #include "tare/recipe/plan_resolved.h"
 
+#include <c10/util/Exception.h>
+
 #include <algorithm>
 #include <functional>
 #include <memory>
@@ -12,6 +14,10 @@
 #include "tare/callback/csv_log.h"
 #include "tare/callback/monitor.h"
 #include "tare/config/node.h"
+#include "tare/learner/learner_devices.h"
+#include "tare/memory/backend.h"
+#include "tare/parallel/stages.h"
+#include "tare/plan/divide.h"
 #include "tare/plan/fit_probe.h"
 #include "tare/plan/plan_adapted.h"
 #include "tare/plan/scale_fit.h"
@@ -44,6 +50,53 @@ plan::AllocationTrace reading_of(const OpenData& data) {
   return work;
 }
 
+/// Returns the names of the devices in the recipe's stages, as many as the plan has; a division by
+/// `auto` has those that are there.
+std::vector<std::string> stages_for(const RecipeOptions& recipe, const RecipePlanOptions& options) {
+  const auto& stages = recipe.learner.stages;
+  if (stages.empty()) return {};
+  if (options.ranks > 1)
+    throw ConfigError("recipe.plan", "stages", "divide the model of one process",
+                      "no stages where several ranks train", std::to_string(options.ranks))
+        .within("", recipe.file.place("stages"));
+  if (stages.size() > 1 || stages.front() != "auto") return stages;
+  std::vector<std::string> names;
+  for (const c10::Device device : parse_devices(recipe.learner)) names.push_back(device.str());
+  return names;
+}
+
+std::string device_for(const RecipeOptions& recipe, const RecipePlanOptions& options,
+                       const std::vector<std::string>& stages) {
+  if (!options.device.empty()) return options.device;
+  return stages.empty() ? recipe.learner.device : parallel::stage_name(stages.front()).device;
+}
+
+/// Returns a card for each stage of a model that is divided; empty: it is on the host or not
+/// divided.
+std::vector<plan::Target> cards_of(const std::vector<std::string>& stages,
+                                   const RecipePlanOptions& options) {
+  std::vector<plan::Target> cards;
+  if (stages.size() < 2) return cards;
+  for (const std::string& device : parallel::device_names(stages))
+    cards.push_back(plan::parse_target(options.device.empty() ? device : options.device,
+                                       options.capacity_bytes));
+  if (!cards.front().caches) cards.clear();
+  return cards;
+}
+
+/// Returns a target of the name and capacity of all cards together, and else like the first.
+plan::Target sum_of(const std::vector<plan::Target>& cards) {
+  plan::Target all = cards.front();
+  for (size_t i = 1; i < cards.size(); ++i) {
+    all.name += ", " + cards[i].name;
+    all.capacity_bytes += cards[i].capacity_bytes;
+    if (all.total_bytes || cards[i].total_bytes)
+      all.total_bytes = all.total_bytes.value_or(all.capacity_bytes) +
+                        cards[i].total_bytes.value_or(cards[i].capacity_bytes);
+  }
+  return all;
+}
+
 class RecipePlanner {
  public:
   RecipePlanner(const RecipeOptions& recipe, const RecipePlanOptions& options,
@@ -52,20 +105,30 @@ class RecipePlanner {
         options_(options),
         facts_(facts),
         data_(data),
-        target_(plan::parse_target(options.device.empty() ? recipe.learner.device : options.device,
-                                   options.capacity_bytes)) {
-    // The ranks of a machine share the memory of its host, where none is named.
-    if (!target_.caches && target_.name.find(':') == std::string::npos)
-      target_.capacity_bytes /= options.ranks;
+        stages_(stages_for(recipe, options)),
+        cards_(cards_of(stages_, options)),
+        target_(cards_.empty() ? plan::parse_target(device_for(recipe, options, stages_),
+                                                    options.capacity_bytes)
+                               : sum_of(cards_)) {
+    // The ranks of a machine share the memory of its host, where none is named. A budget is that of
+    // each rank.
+    if (!target_.caches && target_.name.find(':') == std::string::npos) {
+      const memory::DeviceBackend& host = memory::backend(c10::kCPU);
+      const int64_t all = host.usage().allocated_bytes + host.memory_info().available_bytes;
+      target_.capacity_bytes = std::min(target_.capacity_bytes, all / options.ranks);
+    }
   }
 
   RecipePlan run() {
+    model_ = model_spec();
+    const std::vector<std::string> divided =
+        is_divided_by_plan() ? divide_by_plan() : std::vector<std::string>();
     RecipePlan result{.name = recipe_.name,
                       .device = target_.name,
                       .capacity_bytes = target_.capacity_bytes,
                       .ranks = options_.ranks,
-                      .total_bytes = target_.total_bytes};
-    model_ = model_spec();
+                      .total_bytes = target_.total_bytes,
+                      .stages = divided};
     result.phases.resize(recipe_.phases.size());
     if (options_.schedule) schedules_.resize(recipe_.phases.size());
     if (options_.scale && options_.ranks > 1) result.scales.resize(recipe_.phases.size());
@@ -81,6 +144,48 @@ class RecipePlanner {
   }
 
  private:
+  [[nodiscard]] bool is_divided_by_plan() const {
+    return cards_.size() > 1 && recipe_.learner.stages == std::vector<std::string>{"auto"};
+  }
+
+  /// Returns the first of the phases that train the most layer groups.
+  [[nodiscard]] size_t largest_phase() const {
+    const int64_t groups = layer_groups();
+    size_t largest = 0;
+    const auto first_trained = [&](size_t i) {
+      const int64_t first = recipe_.phases[i].freeze_to;
+      return first < 0 ? first + groups : first;
+    };
+    for (size_t i = 1; i < recipe_.phases.size(); ++i)
+      if (first_trained(i) < first_trained(largest)) largest = i;
+    return largest;
+  }
+
+  /// Chooses the stages by the plan of the largest phase, and returns them. Where there is no plan,
+  /// it returns nothing, and the weights decide.
+  [[nodiscard]] std::vector<std::string> divide_by_plan() {
+    const size_t index = largest_phase();
+    std::vector<std::string> divided;
+    try {
+      divided = stages_by_plan(subject_of(index, open_data(recipe_, index, data_)), stages_);
+      stages_ = divided;
+    } catch (const plan::NotPlannable& error) {
+      log::info("stages: auto divides by the weights: " + printable(error.reason()));
+    } catch (const c10::OutOfMemoryError&) {
+      throw;
+    } catch (const c10::Error& error) {
+      log::info("stages: auto divides by the weights: " +
+                printable(error.what_without_backtrace()));
+    }
+    check_on_meta(model_, [this](Model& model) {
+      stages_.resize(std::min(stages_.size(), parallel::cuts_of(model).size() + 1));
+    });
+    cards_.erase(cards_.begin() + static_cast<std::ptrdiff_t>(stages_.size()), cards_.end());
+    target_ = sum_of(cards_);
+    if (cards_.size() == 1) cards_.clear();
+    return divided;
+  }
+
   /// Phases whose data are open, then the others from the last to the first, so that a run which
   /// follows finds the data of its first phase open.
   [[nodiscard]] std::vector<size_t> order() const {
@@ -171,6 +276,8 @@ class RecipePlanner {
                         .machine = target_.machine()};
     request.options = learner_options(recipe_, index, data.facts);
     request.options.callbacks = callbacks(index);
+    request.options.stages = stages_;
+    request.cards = cards_;
     const Splits& splits = data.named.splits;
     if (!data.train) data.train = std::make_shared<BatchAllocations>(splits.train, true);
     if (!data.valid && splits.valid)
@@ -241,6 +348,8 @@ class RecipePlanner {
   const RecipePlanOptions& options_;
   const DataFacts& facts_;
   RecipeData& data_;
+  std::vector<std::string> stages_;
+  std::vector<plan::Target> cards_;  // of the stages
   plan::Target target_;
   ModelSpec model_;
   std::vector<SchedulePreview> schedules_;

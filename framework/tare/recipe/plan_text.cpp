@@ -61,6 +61,11 @@ std::string advice_of(const MemoryPlan& phase) {
   } else {
     out << phase.categories.str() << '\n';
   }
+  for (const StagePlan& stage : phase.stages)
+    out << "  " << stage.device << ", " << stage.groups << ": start "
+        << format_bytes(stage.start_bytes) << ", planned peak " << format_bytes(stage.peak_bytes)
+        << ", reserved " << format_bytes(stage.reserved_bytes) << " of "
+        << format_bytes(stage.capacity_bytes) << (stage.fits ? "" : ": does not fit") << '\n';
   if (phase.padding)
     out << "  planned for a batch as long as its longest sample: " << phase.padding->str() << '\n';
   if (!phase.not_counted.empty())
@@ -127,6 +132,18 @@ ordered_json to_json(const MemoryPlan& phase) {
   put("largest_batch", phase.largest_batch);
   put("largest_micro_batch", phase.largest_micro_batch);
   put("savings", savings);
+  if (!phase.stages.empty()) {
+    ordered_json stages = ordered_json::array();
+    for (const StagePlan& stage : phase.stages)
+      stages.push_back({{"device", stage.device},
+                        {"groups", stage.groups},
+                        {"capacity_bytes", stage.capacity_bytes},
+                        {"start_bytes", stage.start_bytes},
+                        {"peak_bytes", stage.peak_bytes},
+                        {"reserved_bytes", stage.reserved_bytes},
+                        {"fits", stage.fits}});
+    put("stages", stages);
+  }
   value["method"] = phase.method;
   if (!phase.reason.empty()) value["reason"] = phase.reason;
   if (!phase.not_counted.empty()) value["not_counted"] = phase.not_counted;

@@ -11,6 +11,7 @@
 #include "tare/config/scalar.h"
 #include "tare/config/short_forms.h"
 #include "tare/interchange/export_file.h"
+#include "tare/learner/learner_devices.h"
 #include "tare/metric/loss.h"
 #include "tare/metric/metric.h"
 #include "tare/recipe/chosen_callbacks.h"
@@ -30,6 +31,7 @@ class Checker {
   void check() const {
     plain_name(recipe_.name, {"name"});
     at({"device"}, "", [&] { runtime::check_device_name(recipe_.learner.device); });
+    at({"stages"}, "", [&] { check_stages(recipe_.learner, "recipe"); });
     if (recipe_.phases.empty())
       fail({"phases"}, "must have at least one phase", "a list of phases", "none");
     check_learner();

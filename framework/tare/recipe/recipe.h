@@ -140,7 +140,7 @@ struct RecipeOptions {
 };
 void visit_fields(auto& visit, RecipeOptions& o) {
   visit("name", o.name);
-  visit.select(o.learner, {"seed", "device"});
+  visit.select(o.learner, {"seed", "device", "stages"});
   visit("folder", o.folder);
   visit("batch", o.batch, config::at_least(1));
   visit.select(o.learner,

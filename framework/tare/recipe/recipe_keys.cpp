@@ -74,6 +74,7 @@ std::vector<std::string> words_of(const std::string& path, const OptionFacts& fa
     return figures;
   }
   if (path == "device") return runtime::device_names();
+  if (path == "stages") return {"auto"};
   if (name == "micro_batch") return {"auto"};
   if (path == "phases.N.lr") return {"find"};
   if (name == "recompute") return {"none", "all", "auto"};
@@ -85,6 +86,7 @@ std::vector<std::string> words_of(const std::string& path, const OptionFacts& fa
 std::string range_of(const std::string& path, const OptionFacts& facts) {
   const std::string name = path.substr(path.rfind('.') + 1);
   if (path == "device") return "cuda:N";
+  if (path == "stages") return "devices, each with or without @ and a layer group";
   if (name == "recompute" || name == "offload") return "a list of blocks";
   return facts.range;
 }
@@ -112,6 +114,7 @@ const std::map<std::string, std::string>& examples() {
       {"phases.0.name", "head"},
       {"seed", "7"},
       {"device", "cuda:0"},
+      {"stages", "[cuda:0, cuda:1]"},
       {"folder", "experiments"},
       {"data.folder", "pictures"},
       {"micro_batch", "16"},

@@ -35,10 +35,13 @@ struct ExportPlan {
 
 /// Holds a plan for each phase, in order; `peak_bytes` as PhaseReport::peak_bytes will measure it.
 struct RecipePlan {
-  std::string name{}, device{};              ///< the recipe's name; the device as it was given
-  int64_t capacity_bytes = 0;                ///< what tensors can take there, of a rank
-  int64_t ranks = 1;                         ///< see RecipePlanOptions
-  std::optional<int64_t> total_bytes{};      ///< of a card on which that is free, see plan::Target
+  std::string name{}, device{};          ///< the recipe's name; the device as it was given
+  int64_t capacity_bytes = 0;            ///< what tensors can take there, of a rank
+  int64_t ranks = 1;                     ///< see RecipePlanOptions
+  std::optional<int64_t> total_bytes{};  ///< of a card on which that is free, see plan::Target
+  /// The stages of the model, where the recipe leaves them to the plan and there are several cards,
+  /// as LearnerOptions::stages has them; else empty.
+  std::vector<std::string> stages{};
   std::vector<MemoryPlan> phases{};          ///< in order
   std::vector<plan::ScalePlan> scales{};     ///< of the phases; empty unless they were asked for
   std::vector<SchedulePreview> schedules{};  ///< of the phases; empty unless they were asked for
@@ -66,13 +69,14 @@ void print(std::ostream& out, const RecipePlan& plan);
 /// start_bytes, peak_bytes, at_most_bytes (null: no bound is known), reserved_bytes, categories {},
 /// at, fits, returns_cache, in_micro_batches, micro_batch_peak_bytes and
 /// largest_validation_micro_batch (if in_micro_batches), largest_batch, largest_micro_batch,
-/// savings[] {change, peak_bytes, at_least}, method, reason, schedule (if asked for) {steps,
-/// relative, points[] {step, first_lr, last_lr, momentum, beta2, weight_decay}}, scale (if asked
-/// for) {ranks, per_machine, link_inside and link_between {bytes_per_s, latency_s}, batch, own,
-/// parts, sample_s, sample_flops, computation, reason, strategies[] {strategy, stages,
-/// micro_batches, bytes, exact, fits, compute_s, exchange_s, step_s, samples_per_s, efficiency},
-/// fastest}}, export (if there is one) {files[], at_most_bytes, reason}}. Unknown figures are
-/// null.
+/// savings[] {change, peak_bytes, at_least}, stages[] (of a model on several cards) {device,
+/// groups, capacity_bytes, start_bytes, peak_bytes, reserved_bytes, fits}, method, reason, schedule
+/// (if asked for) {steps, relative, points[] {step, first_lr, last_lr, momentum, beta2,
+/// weight_decay}}, scale (if asked for) {ranks, per_machine, link_inside and link_between
+/// {bytes_per_s, latency_s}, batch, own, parts, sample_s, sample_flops, computation, reason,
+/// refused[], strategies[] {strategy, stages, micro_batches, bytes, planned, fits, compute_s,
+/// exchange_s, step_s, samples_per_s, efficiency}, fastest}}, export (if there is one) {files[],
+/// at_most_bytes, reason}}. Unknown figures are null.
 [[nodiscard]] std::string to_json(const RecipePlan& plan);
 
 /// Returns the recipe with everything that changes no plan at its default: names, seed, learning

@@ -130,6 +130,7 @@ std::string essence_of(const RecipeOptions& given) {
   RecipeOptions recipe = given;
   const RecipeOptions defaults;
   recipe.learner.device = defaults.learner.device;
+  recipe.learner.stages = defaults.learner.stages;
   recipe.learner.workers = defaults.learner.workers;
   recipe.learner.save_in_background = defaults.learner.save_in_background;
   recipe.save_every = defaults.save_every;

@@ -24,6 +24,7 @@
 #include "tare/experiment/experiment.h"
 #include "tare/interchange/export_file.h"
 #include "tare/learner/learner.h"
+#include "tare/learner/learner_devices.h"
 #include "tare/memory/backend.h"
 #include "tare/memory/oom_report.h"
 #include "tare/metric/loss.h"
@@ -38,6 +39,7 @@
 #include "tare/recipe/memory_monitor.h"
 #include "tare/recipe/phase_data.h"
 #include "tare/recipe/position.h"
+#include "tare/recipe/rank_check.h"
 #include "tare/recipe/recipe_data.h"
 #include "tare/recipe/refused_value.h"
 #include "tare/recipe/resolve.h"
@@ -49,7 +51,6 @@
 #include "tare/recipe/sample_view.h"
 #include "tare/recipe/weights_bundle.h"
 #include "tare/recipe/worst_rows.h"
-#include "tare/runtime/device_name.h"
 #include "tare/train/interrupt.h"
 #include "tare/train/padding.h"
 
@@ -71,7 +72,25 @@ CallbackPtr in_dry_run(CallbackPtr callback) {
   return averages ? callback->planned() : std::move(callback);
 }
 
-int64_t tracked(c10::Device device) { return memory::backend(device).usage().allocated_bytes; }
+int64_t tracked(const std::vector<c10::Device>& devices) {
+  int64_t bytes = 0;
+  for (const c10::Device device : devices) bytes += memory::backend(device).usage().allocated_bytes;
+  return bytes;
+}
+
+/// Returns the devices of a run, each once.
+std::vector<c10::Device> devices_of(const RecipeOptions& recipe) {
+  std::vector<c10::Device> devices;
+  for (const c10::Device device : parse_devices(recipe.learner))
+    if (std::ranges::find(devices, device) == devices.end()) devices.push_back(device);
+  return devices;
+}
+
+std::string text_of(const std::vector<c10::Device>& devices) {
+  std::string text;
+  for (const c10::Device device : devices) text += (text.empty() ? "" : ", ") + device.str();
+  return text;
+}
 
 /// Notes which callback ended a fit before its last step.
 class StopNote final : public Callback {
@@ -105,26 +124,36 @@ class Runner {
         data_(data),
         options_(options),
         print_(recipe_, options),
-        device_(runtime::parse_device(recipe_.learner.device)),
+        devices_(devices_of(recipe_)),
         folder_(recipe_.folder / recipe_.name),
         autosave_(std::make_shared<Autosave>(recipe_.save_every)) {
     if (!options.allocation_recording.empty()) {
+      if (devices_.size() > 1)
+        throw ConfigError("recipe.run",
+                          "a record of allocations is of one device, and the run is "
+                          "on " +
+                              text_of(devices_) + "; omit --record-memory, or the stages");
       data_.close();  // so that the trace has the blocks of the data too
-      trace_.emplace(options.allocation_recording, device_);
+      trace_.emplace(options.allocation_recording, devices_.front());
     }
     if (options.out) holders_.emplace(options.memory_monitor, *options.out);
     report_.name = recipe_.name;
-    report_.device = device_.str();
-    report_.machine = this_machine(device_);
+    report_.device = text_of(devices_);
+    report_.machine = this_machine(devices_.front());
     report_.data = std::move(resolved.description);
     report_.generated = resolved.generated;
   }
 
   RunReport run(Clock::time_point start, const memory::TrackerWatch& tracker) {
-    check_ranks();
-    if (options_.plan)
-      plan_.make(recipe_, facts_, data_, options_.group ? options_.group->size() : 1);
-    const int64_t before = tracked(device_) - data_bytes();
+    const int64_t ranks = options_.group ? options_.group->size() : 1;
+    check_ranks(recipe_, ranks);  // before the folder is made
+    if (options_.plan) plan_.make(recipe_, facts_, data_, ranks);
+    if (!plan_.stages().empty()) {
+      recipe_.learner.stages = plan_.stages();
+      devices_ = devices_of(recipe_);
+      report_.device = text_of(devices_);
+    }
+    const int64_t before = tracked(devices_) - data_bytes();
     at::manual_seed(recipe_.learner.seed);
     // Before the folder: what is refused here leaves nothing behind.
     Model model = make_model(recipe_, facts_, of_phases_);
@@ -149,7 +178,7 @@ class Runner {
     started_ = start;
     run_learner(std::move(model));
     data_.close();
-    report_.residual_bytes = tracked(device_) - before;
+    report_.residual_bytes = tracked(devices_) - before;
     measure_run();
     const memory::TrackerCost cost = report_.tracker_cost = tracker.cost();
     report_.tracker = {.allocations = static_cast<int64_t>(cost.records),
@@ -160,17 +189,6 @@ class Runner {
     print_.end(report_);
     if (keeps_no_weights()) print_.no_weights(folder_);
     if (trace_) print_.line(trace_->finish());
-  }
-
-  /// Refuses, before the folder is made, what several ranks cannot do.
-  void check_ranks() const {
-    if (!options_.group) return;
-    if (recipe_.learner.step_in_backward)
-      refuse(recipe_, "step_in_backward", "steps before the ranks have averaged a gradient",
-             "false where several ranks train", "true");
-    if (recipe_.learner.data_parallel.sync_batch_norm && recipe_.learner.micro_batch)
-      refuse(recipe_, "micro_batch", "cuts the batches over which sync_batch_norm normalises",
-             "one of them", std::to_string(*recipe_.learner.micro_batch));
   }
 
   [[nodiscard]] uint64_t rank() const {
@@ -208,7 +226,9 @@ class Runner {
   }
 
   void measure_run() {
-    report_.process_bytes = memory::backend(device_).usage().process_bytes;
+    report_.process_bytes = 0;
+    for (const c10::Device device : devices_)
+      report_.process_bytes += memory::backend(device).usage().process_bytes;
     report_.seconds = seconds_since(started_) + earlier_seconds_;
   }
 
@@ -354,7 +374,8 @@ class Runner {
     return !options_.dry_run && evaluates_or_exports();
   }
 
-  [[nodiscard]] int64_t data_bytes() const { return device_.is_cpu() ? data_.bytes() : 0; }
+  [[nodiscard]] bool is_on_host() const { return devices_.front().is_cpu(); }
+  [[nodiscard]] int64_t data_bytes() const { return is_on_host() ? data_.bytes() : 0; }
 
   // Sets up the phase's weights, frozen layers and data, then trains or resumes it.
   FitResult fit_phase(Experiment& stage, Learner& learner, size_t index, const OpenData& data) {
@@ -452,16 +473,23 @@ class Runner {
 
   void measure_phase(Experiment& stage, const OpenData& data, PhaseReport& result) const {
     const ExperimentReport measured = stage.finish();
-    const DeviceReport on_device = measured.on(device_);
-    result.consumed_bytes = on_device.consumed.allocated_bytes;
-    result.data_bytes = data_bytes();
-    result.peak_bytes = result.data_bytes + on_device.peak_bytes;
-    if (device_.is_cpu()) result.peak_bytes = std::max(result.peak_bytes, data.peak_bytes);
-    result.reclaimed_bytes = on_device.reclaimed.allocated_bytes;
-    result.residual_bytes = on_device.residual_bytes();
+    result.data_bytes = result.peak_bytes = data_bytes();
+    for (const c10::Device device : devices_) {
+      const DeviceReport on_device = measured.on(device);
+      result.consumed_bytes += on_device.consumed.allocated_bytes;
+      result.peak_bytes += on_device.peak_bytes;
+      result.reclaimed_bytes += on_device.reclaimed.allocated_bytes;
+      result.residual_bytes += on_device.residual_bytes();
+      result.fragmented_bytes += on_device.fragmented_bytes;
+      result.allocator_retries += on_device.retries;
+      if (devices_.size() > 1)
+        result.devices.push_back({.device = device.str(),
+                                  .peak_bytes = on_device.peak_bytes,
+                                  .reclaimed_bytes = on_device.reclaimed.allocated_bytes,
+                                  .residual_bytes = on_device.residual_bytes()});
+    }
+    if (is_on_host()) result.peak_bytes = std::max(result.peak_bytes, data.peak_bytes);
     add_ranks(result);
-    result.fragmented_bytes = on_device.fragmented_bytes;
-    result.allocator_retries = on_device.retries;
     for (const auto& leak : measured.leaks) {
       result.leaks.push_back({.phase = leak.phase,
                               .site = leak.site == memory::CallSite{} ? "" : leak.site.str(),
@@ -593,7 +621,7 @@ class Runner {
   RunPlan plan_;
   const RunOptions& options_;
   RunPrinter print_;
-  c10::Device device_;
+  std::vector<c10::Device> devices_;  // each once
   std::filesystem::path folder_;
   Clock::time_point started_{};
   double earlier_seconds_ = 0;  // of processes before a resume: their phases and epochs
@@ -617,7 +645,7 @@ RunReport run_recipe(const RecipeOptions& recipe, const RunOptions& options) {
   const auto start = Clock::now();
   check_recipe(recipe);
   check_files(recipe);
-  const memory::TrackerWatch tracker(runtime::open_device(recipe.learner.device));
+  const memory::TrackerWatch tracker(open_devices(recipe.learner).front());
   RecipeData data;
   try {
     return Runner(resolve_recipe(recipe, data), data, options).run(start, tracker);

@@ -20,6 +20,8 @@ class RunPlan {
   [[nodiscard]] const MemoryPlan* of(size_t phase) const;
   /// Returns why a phase has no plan; empty: it has one, or none was asked for.
   [[nodiscard]] std::string why_unknown(size_t phase) const;
+  /// Returns the stages that the plan has chosen, see RecipePlan::stages.
+  [[nodiscard]] const std::vector<std::string>& stages() const { return plan_.stages; }
   /// Predicts PhaseReport::peak_bytes; unset: unknown.
   [[nodiscard]] std::optional<int64_t> peak_bytes(size_t phase) const;
   /// Returns the blocks to recompute where the recipe has `given`.

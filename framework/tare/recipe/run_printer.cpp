@@ -35,10 +35,14 @@ void RunPrinter::start(Learner& learner, const std::string& data, const Batch& s
   if (!out_) return;
   const std::string first = fitted(recipe_.name + ": " + data, *out_);
   *out_ << bold(recipe_.name) << first.substr(recipe_.name.size()) << '\n';
+  const std::string stages =
+      learner.stages().size() > 1
+          ? fitted_lines("stages: " + learner.stages().str(learner.model()) + '\n', *out_)
+          : "";
   if (verbose_) {
-    *out_ << '\n' << summary(learner.model(), width_for(*out_), sample) << '\n';
+    *out_ << '\n' << summary(learner.model(), width_for(*out_), sample) << stages << '\n';
   } else {
-    *out_ << fitted(summary_line(learner.model()), *out_) << "\n\n";
+    *out_ << fitted(summary_line(learner.model()), *out_) << '\n' << stages << '\n';
   }
 }
 
@@ -126,6 +130,12 @@ void RunPrinter::schedule(const SchedulePreview& preview) const {
 void RunPrinter::phase(const PhaseReport& phase) const {
   if (!out_) return;
   *out_ << fitted(phase_line(phase, chosen_metrics(recipe_)), *out_) << '\n';
+  std::string devices;
+  for (const DeviceFigures& one : phase.devices)
+    devices += (devices.empty() ? "  " : "; ") + one.device + ": peak " +
+               format_bytes(one.peak_bytes) + ", reclaimed " + format_bytes(one.reclaimed_bytes) +
+               ", left " + format_bytes(one.residual_bytes);
+  if (!devices.empty()) *out_ << fitted_lines(devices + '\n', *out_);
   // The experiment's report has listed them.
   const std::string leaks = verbose_ ? "" : leaks_line(phase);
   if (!leaks.empty()) *out_ << tinted(leaks, Tint::red, takes_colour(*out_)) << '\n';

@@ -152,7 +152,23 @@ void visit_fields(Visit& visit, RankFigures& rank) {
   visit("residual_bytes", rank.residual_bytes);
 }
 
-/// Reports one phase of a run. "Tracked" bytes are allocated bytes on the run's device.
+/// Holds the memory of one device of several in a phase.
+struct DeviceFigures {
+  std::string device{};         ///< "cuda:1"
+  int64_t peak_bytes = 0;       ///< highest tracked bytes above the start of the phase
+  int64_t reclaimed_bytes = 0;  ///< see PhaseReport
+  int64_t residual_bytes = 0;   ///< see PhaseReport
+};
+template <class Visit>
+void visit_fields(Visit& visit, DeviceFigures& one) {
+  visit("device", one.device);
+  visit("peak_bytes", one.peak_bytes);
+  visit("reclaimed_bytes", one.reclaimed_bytes);
+  visit("residual_bytes", one.residual_bytes);
+}
+
+/// Reports one phase of a run. "Tracked" bytes are allocated bytes on the run's device, or the sum
+/// over its devices.
 struct PhaseReport {
   std::string name{};                        ///< of the phase
   std::vector<EpochRow> epochs{};            ///< whole epochs, in order
@@ -174,6 +190,7 @@ struct PhaseReport {
   int64_t allocator_retries = 0;                ///< see DeviceReport
   std::vector<PhaseLeak> leaks{};               ///< on any device; most bytes first
   std::vector<RankFigures> ranks{};             ///< of all, where several train; else empty
+  std::vector<DeviceFigures> devices{};         ///< of each, where the run has several; else empty
   std::optional<int64_t> planned_peak_bytes{};  ///< peak_bytes by the plan; unset: no plan
   std::vector<std::string> not_planned{};       ///< what that plan is without; empty: nothing
   std::optional<RateSearch> lr_find{};          ///< unset: the rate was given
@@ -202,6 +219,7 @@ void visit_fields(Visit& visit, PhaseReport& phase) {
   visit("planned_peak_bytes", phase.planned_peak_bytes, Presence::since_later);
   visit("not_planned", phase.not_planned, Presence::where_set);
   visit("ranks", phase.ranks, Presence::where_set);
+  visit("devices", phase.devices, Presence::where_set);
   visit("lr_find", phase.lr_find, Presence::where_set);
   visit("schedule", phase.schedule, Presence::where_set);
 }

@@ -346,6 +346,19 @@ std::string rank_table(const RunFiles& run) {
   return table("ranks", {"phase", "rank", "peak", "reclaimed", "left"}, rows);
 }
 
+/// Returns the memory of each device in each phase; empty where the run has had one.
+std::string device_table(const RunFiles& run) {
+  std::vector<std::vector<std::string>> rows;
+  for (const auto& phase : run.phases) {
+    if (!phase.figures) continue;
+    for (const DeviceFigures& one : phase.figures->devices)
+      rows.push_back({phase.name, one.device, format_bytes(one.peak_bytes),
+                      format_bytes(one.reclaimed_bytes), format_bytes(one.residual_bytes)});
+  }
+  if (rows.empty()) return {};
+  return table("devices", {"phase", "device", "peak", "reclaimed", "left"}, rows);
+}
+
 int64_t highest_peak(const RunFiles& run) {
   int64_t peak = 0;
   for (const auto& phase : run.phases)
@@ -426,6 +439,7 @@ std::string html_report(const std::filesystem::path& folder, const std::filesyst
                                                            : run.figures->worst_rows));
   add("Phases", phase_table(run) + phase_peaks(run));
   add("Ranks", rank_table(run));
+  add("Devices", device_table(run));
   add("Leaks", leak_table(run));
   add("Memory over time", memory_of(run));
   if (run.memory) add("Never freed", left_table(*run.memory));

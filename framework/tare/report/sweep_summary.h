@@ -34,8 +34,9 @@ struct SweepRun {
                                  ///< none where the parameter was not set
   std::vector<double> metric{};  ///< by epoch
   double value = std::numeric_limits<double>::quiet_NaN();  ///< of the metric at the end
-  int64_t peak_bytes = 0;                                   ///< 0: not known
-  double seconds = 0;                                       ///< wall time
+  std::string placed{};    ///< "2 ranks on cuda:0, cuda:1"; empty: the run is of one rank
+  int64_t peak_bytes = 0;  ///< of the rank with the most; 0: not known
+  double seconds = 0;      ///< wall time
 };
 
 /// Holds what the page of a sweep shows. A value.

@@ -158,4 +158,27 @@ c10::Device open_device(const std::string& name) {
   }
 }
 
+std::vector<c10::Device> parse_devices(const std::vector<std::string>& names, bool all) {
+  std::vector<c10::Device> found;
+  for (const std::string& name : names) {
+    const c10::Device first = parse_device(name);
+    if (!all || name != "auto" || first.is_cpu()) {
+      found.push_back(first);
+      continue;
+    }
+    const std::string type = memory::backend(first).traits().type;
+    for (const c10::Device device : memory::devices())
+      if (memory::backend(device).traits().type == type) found.push_back(device);
+  }
+  return found;
+}
+
+std::vector<c10::Device> open_devices(const std::vector<std::string>& names, bool all) {
+  if (names.size() == 1 && !all) return {open_device(names.front())};
+  for (const std::string& name : names) (void)open_device(name);  // "auto" passes over some
+  std::vector<c10::Device> devices = parse_devices(names, all);
+  for (const c10::Device device : devices) (void)open_device(device.str());
+  return devices;
+}
+
 }  // namespace tare::runtime

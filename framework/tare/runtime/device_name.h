@@ -39,4 +39,13 @@ void check_device_name(const std::string& name);
 /// the context, or DeviceError. To be called first by whoever uses the device.
 [[nodiscard]] c10::Device open_device(const std::string& name);
 
+/// Returns the device of parse_device() for each name. With `all`, "auto" stands for all
+/// accelerators of the type of the first, in order of their numbers, or for the host where there is
+/// none.
+[[nodiscard]] std::vector<c10::Device> parse_devices(const std::vector<std::string>& names,
+                                                     bool all = false);
+/// Returns the devices of parse_devices() after they have been opened, as open_device() does.
+[[nodiscard]] std::vector<c10::Device> open_devices(const std::vector<std::string>& names,
+                                                    bool all = false);
+
 }  // namespace tare::runtime

@@ -139,7 +139,7 @@ class Coordinator {
       const bool may_be_done = was_running || (waits && found != recovered.end());
       const Outcome outcome = may_be_done ? outcome_of_run(trial, {}) : Outcome{};
       if (is_running || (was_running && found != recovered.end())) {
-        follow(trial, std::move(found->second), 0, 0);
+        follow(trial, std::move(found->second), {0}, 0);
         recovered.erase(found);
       } else if (outcome.state == search::TrialState::complete) {
         store_.finish(trial, outcome);
@@ -275,9 +275,10 @@ class Coordinator {
 
   std::optional<Queue::Start> next_run() {
     std::vector<Placed> placed;
-    for (const auto& run : running_) placed.push_back({run.device, run.bytes});
+    for (const auto& run : running_) placed.push_back({run.devices, run.bytes});
     return queue_.next(
-        slots_.all(), placed, [this](const Trial& trial) { return estimator_.measured(trial); },
+        slots_.all(), placed, slots_.of_run(),
+        [this](const Trial& trial) { return estimator_.measured(trial); },
         [this](const Trial& trial) { return estimator_.planned(trial); },
         [this](const Trial& trial, const std::string& why) { refuse(trial, why); });
   }
@@ -299,7 +300,6 @@ class Coordinator {
 
   void start(Queue::Start next) {
     Trial& trial = next.trial;
-    const launch::DeviceSlot& slot = slots_.all()[next.device];
     const fs::path folder = folder_of(trial);
     try {
       claim_folder(folder, sweep_, trial);
@@ -307,31 +307,45 @@ class Coordinator {
       refuse(trial, error.what());
       return;
     }
+    trial.ranks = sweep_.resources.ranks;
+    trial.devices.clear();
+    int64_t context = 0;
+    std::string cards;
+    for (const size_t device : next.devices) {
+      const launch::DeviceSlot& slot = slots_.all()[device];
+      context = std::max(context, slot.context_bytes);
+      if (slot.is_gpu()) cards += (cards.empty() ? "" : ",") + slot.name;
+      if (trial.ranks > 1) trial.devices.push_back(slot.short_name());
+    }
     launch::ChildStart how{
         .name = trial.run_name,
-        .command = host_.command(settings_of(sweep_, trial.cell, trial.run_name), slot,
-                                 next.bytes - slot.context_bytes),
+        .command = host_.command(settings_of(sweep_, trial.cell, trial.run_name),
+                                 slots_.all()[next.devices.front()],
+                                 (next.bytes - context) / slots_.ranks()),
         .out = printed_by(trial),
         .err = folder / (log_stem(sweep_, trial.run_name) + ".err"),
-        .environment = {{"OMP_NUM_THREADS", std::to_string(threads_of_run(slots_.jobs()))}}};
-    if (slot.is_gpu()) how.environment.emplace_back("CUDA_VISIBLE_DEVICES", slot.name);
+        .environment = {
+            {"OMP_NUM_THREADS", std::to_string(threads_of_each(slots_.jobs() * trial.ranks))}}};
+    if (!cards.empty()) how.environment.emplace_back("CUDA_VISIBLE_DEVICES", cards);
     if (host_.environment)
       for (auto& variable : host_.environment()) how.environment.push_back(std::move(variable));
     if (host_.recorder) host_.recorder->starts(trial.run_name, how.out);
     auto process = executor_.start(how);
-    follow(std::move(trial), std::move(process), next.device, next.bytes);
+    follow(std::move(trial), std::move(process), std::move(next.devices), next.bytes);
     ++report_.started;
   }
 
-  void follow(Trial trial, std::unique_ptr<launch::Process> process, size_t device, int64_t bytes) {
-    trial.started = store_.start(trial, process->id(), bytes);
+  void follow(Trial trial, std::unique_ptr<launch::Process> process, std::vector<size_t> devices,
+              int64_t bytes) {
+    trial.started = store_.start(trial, process->id(), bytes * std::ssize(devices));
     trial.state = search::TrialState::running;
-    const launch::DeviceSlot& slot = slots_.all()[device];
-    if (!slot.is_remote()) trial.gpu_id = slot.is_gpu() ? static_cast<int64_t>(device) : -1;
+    const launch::DeviceSlot& slot = slots_.all()[devices.front()];
+    if (!slot.is_remote())
+      trial.gpu_id = slot.is_gpu() ? static_cast<int64_t>(devices.front()) : -1;
     tuner_.add(trial);
     const int64_t epochs =
         host_.epochs ? host_.epochs(settings_of(sweep_, trial.cell, trial.run_name)) : 0;
-    running_.push_back({std::move(trial), std::move(process), device, bytes, epochs});
+    running_.push_back({std::move(trial), std::move(process), std::move(devices), bytes, epochs});
   }
 
   void stop() {
@@ -382,7 +396,8 @@ class Coordinator {
   void end(ActiveRun& run) {
     const launch::ChildEnd how = run.process->wait();
     Outcome outcome = outcome_of_run(run.trial, how);
-    if (how.signal == SIGKILL)  // also of a run that its executor has lost: it may have been done
+    // It may have been done before, also where its executor has lost it.
+    if (outcome.reason.starts_with("signal"))
       if (Outcome done = outcome_of_run(run.trial, {}); done.state == search::TrialState::complete)
         outcome = std::move(done);
     const bool complete = outcome.state == search::TrialState::complete;
@@ -417,7 +432,7 @@ class Coordinator {
     }
     if (outcome.state == search::TrialState::failed) {
       require_disk_space(sweep_.log_dir);  // else it continues later
-      const bool lost = is_lost(run.device);
+      const bool lost = is_any_lost(run.devices);
       if (lost && how.exit_code == kBadInput) {  // no card was there at its start
         log::warning("[sweep] " + run.trial.run_name + " waits for another card");
         put_back(run);
@@ -426,6 +441,11 @@ class Coordinator {
       }
     }
     finish(run, outcome);
+  }
+
+  /// Whether one of the slots is gone, see is_lost(), which is asked for each.
+  bool is_any_lost(const std::vector<size_t>& slots) {
+    return std::ranges::count_if(slots, [this](size_t slot) { return is_lost(slot); }) > 0;
   }
 
   /// Whether a slot is gone, in which then no other run starts.
@@ -438,8 +458,10 @@ class Coordinator {
                  " is there no longer, so no more runs are placed on it; look at `nvidia-smi` and "
                  "`dmesg`" +
                  (slots_.jobs() > 0
-                      ? ""
-                      : ". No other is left: `tare sweep run` continues the runs that wait"));
+                      ? std::string()
+                      : std::string(sweep_.resources.ranks > 1 ? ". Too few are left for a run"
+                                                               : ". No other is left") +
+                            ": `tare sweep run` continues the runs that wait"));
     return true;
   }
 
@@ -454,8 +476,7 @@ class Coordinator {
   }
 
   void finish(const ActiveRun& run, const Outcome& outcome) {
-    if (const auto asked =
-            asked_again(sweep_.on_failure, run.trial, run.bytes, slots_.largest_bytes(), outcome)) {
+    if (const auto asked = asked_again(sweep_.on_failure, run.trial, run.bytes, slots_, outcome)) {
       Trial trial = store_.finish_and_retry(run.trial, outcome, *asked);
       tuner_.add(trial);
       queue_.add(std::move(trial));

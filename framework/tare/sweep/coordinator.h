@@ -14,9 +14,10 @@ namespace tare::sweep {
 
 /// Provides the functions that a sweep needs from the program that runs it.
 struct SweepHost {
-  /// The command of one run: `settings` are key=value for its recipe, its folder is folder/name.
-  /// It writes report.json there, continues what it finds unfinished, and exits with 3 when it is
-  /// out of memory.
+  /// The command of one run: `settings` are key=value for its recipe, its folder is folder/name;
+  /// `slot` is its first, and each of its ranks may take `budget_bytes`. It starts its ranks,
+  /// unless the executor does. It writes report.json, continues what it finds unfinished, and exits
+  /// with 3 when it is out of memory, and with 128 + N if a signal N has ended a rank.
   std::function<std::vector<std::string>(const std::vector<std::string>& settings,
                                          const launch::DeviceSlot& slot, int64_t budget_bytes)>
       command{};
@@ -26,7 +27,8 @@ struct SweepHost {
   /// Whether a slot is there no longer, asked after a run on it has failed: no other run starts
   /// there. Empty: slots are never lost.
   std::function<bool(const launch::DeviceSlot& slot)> is_lost{};
-  /// The bytes of tensors that a run with these settings will need; unset: it cannot be predicted.
+  /// The bytes of tensors that a rank of a run with these settings will need; unset: it cannot be
+  /// predicted.
   std::function<std::optional<int64_t>(const std::vector<std::string>& settings)> predict{};
   /// Returns a text that is equal for runs that need the same memory, asked where `predict` gives
   /// nothing; empty: all do.

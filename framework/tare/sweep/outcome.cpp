@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <csignal>
 
 #include "tare/base/error.h"
 #include "tare/base/log.h"
@@ -33,11 +34,22 @@ std::vector<double> values_of(const report::RunFiles& run, const std::string& me
   return values;
 }
 
+/// Returns the highest peak of a phase, of the rank that needs the most.
 int64_t peak_of(const report::RunFiles& run) {
   int64_t peak = 0;
-  for (const auto& phase : run.phases)
-    if (phase.figures) peak = std::max(peak, phase.figures->peak_bytes);
+  for (const auto& phase : run.phases) {
+    if (!phase.figures) continue;
+    peak = std::max(peak, phase.figures->peak_bytes);
+    for (const auto& rank : phase.figures->ranks) peak = std::max(peak, rank.peak_bytes);
+  }
   return peak;
+}
+
+/// Returns the signal that an exit code of 128 + N names, as a program that has started others ends
+/// with it when N has ended one of them; 0: none, or one for which runs save.
+int signal_in(int exit_code) {
+  const int signal = exit_code - 128;
+  return signal > 0 && signal < 65 && signal != SIGINT && signal != SIGTERM ? signal : 0;
 }
 
 /// Returns the restored epoch of the last phase, whose weights the run ends with.
@@ -70,7 +82,8 @@ uintmax_t table_bytes(const fs::path& folder) {
 }  // namespace
 
 std::string how_it_ended(const launch::ChildEnd& end) {
-  if (end.signal != 0) return "signal " + std::to_string(end.signal);
+  const int signal = end.signal != 0 ? end.signal : signal_in(end.exit_code);
+  if (signal != 0) return "signal " + std::to_string(signal);
   if (end.exit_code == kOutOfMemory) return "out of memory";
   return end.exit_code == 0 ? "" : "exit " + std::to_string(end.exit_code);
 }

@@ -12,7 +12,8 @@
 
 namespace tare::sweep {
 
-/// Returns "signal 9", "out of memory", "exit 2"; "" for exit code 0.
+/// Returns "signal 9", "out of memory", "exit 2"; "" for exit code 0. A signal that has ended one
+/// of several ranks is one that ended the run; one after which a run has saved is not.
 [[nodiscard]] std::string how_it_ended(const launch::ChildEnd& end);
 
 /// Returns the reason that a failed run has left in its folder, at most `limit` bytes; empty: there

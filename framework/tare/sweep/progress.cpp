@@ -2,6 +2,7 @@
 #include "tare/sweep/progress.h"
 
 #include <cmath>
+#include <iterator>
 
 namespace tare::sweep {
 
@@ -11,7 +12,7 @@ RunNow ActiveRun::now() const {
   return {.name = trial.run_name,
           .epochs = static_cast<int64_t>(values.size()),
           .value = values.empty() ? std::nan("") : values.back(),
-          .bytes = bytes,
+          .bytes = bytes * std::ssize(devices),
           .seconds = time.count()};
 }
 

@@ -20,7 +20,7 @@ struct RunNow {
   std::string name{};                                       ///< of the run
   int64_t epochs = 0;                                       ///< done
   double value = std::numeric_limits<double>::quiet_NaN();  ///< of the metric by then
-  int64_t bytes = 0;                                        ///< reserved
+  int64_t bytes = 0;                                        ///< reserved in all of its slots
   double seconds = 0;                                       ///< since it started
 };
 
@@ -40,8 +40,8 @@ struct SweepProgress : RunCounts {
 struct ActiveRun {
   Trial trial{};                               ///< as the store has it
   std::unique_ptr<launch::Process> process{};  ///< that computes it
-  size_t device = 0;                           ///< its slot
-  int64_t bytes = 0;                           ///< reserved
+  std::vector<size_t> devices{};               ///< its slots
+  int64_t bytes = 0;                           ///< reserved in each of them
   int64_t epochs = 0;                          ///< that it trains; 0: not known
   /// The start of the run on this process's clock.
   std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now();

@@ -22,8 +22,8 @@ void Queue::replace(std::vector<Trial> waiting) {
 }
 
 std::optional<Queue::Start> Queue::next(const std::vector<launch::DeviceSlot>& devices,
-                                        const std::vector<Placed>& running, const Ask& unknown,
-                                        const Ask& ask, const Refuse& refuse) {
+                                        const std::vector<Placed>& running, size_t count,
+                                        const Ask& unknown, const Ask& ask, const Refuse& refuse) {
   size_t far = static_cast<size_t>(kPatience);
   for (const auto& device : devices) far += static_cast<size_t>(device.jobs);
   std::vector<Waiting> asked;
@@ -41,11 +41,11 @@ std::optional<Queue::Start> Queue::next(const std::vector<launch::DeviceSlot>& d
     }
     asked.push_back(
         {*queued.bytes > 0 ? *queued.bytes : unknown(queued.trial), queued.passed_over});
-    const auto choice = next_start(devices, running, asked);
+    auto choice = next_start(devices, running, asked, count);
     if (!choice) continue;
     for (size_t before = 0; before < choice->waiting; ++before) ++waiting_[before].passed_over;
     const auto chosen = waiting_.begin() + static_cast<std::ptrdiff_t>(choice->waiting);
-    Start start{std::move(chosen->trial), choice->device, choice->bytes};
+    Start start{std::move(chosen->trial), std::move(choice->devices), choice->bytes};
     waiting_.erase(chosen);
     return start;
   }

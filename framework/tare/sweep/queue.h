@@ -13,15 +13,15 @@ namespace tare::sweep {
 
 class Queue {
  public:
-  /// Returns the bytes that a run will take; 0: they are not known. Throws Error for settings that
-  /// the recipe does not take.
+  /// Returns the bytes that a run will take on each of its devices; 0: they are not known. Throws
+  /// Error for settings that the recipe does not take.
   using Ask = std::function<int64_t(const Trial&)>;
   using Refuse = std::function<void(const Trial&, const std::string& why)>;
 
   struct Start {
     Trial trial{};
-    size_t device = 0;
-    int64_t bytes = 0;  ///< to reserve
+    std::vector<size_t> devices{};
+    int64_t bytes = 0;  ///< to reserve on each of them
   };
 
   void add(Trial trial) { waiting_.push_back({std::move(trial)}); }
@@ -32,12 +32,13 @@ class Queue {
   /// they asked for.
   void replace(std::vector<Trial> waiting);
 
-  /// Takes out the next run that can start, by next_start(). `unknown` returns the bytes to reserve
-  /// for a run whose memory is unknown, and is called anew each time. Asks for no more runs than it
-  /// takes, each once; runs for which it cannot be determined are removed and passed to `refuse`.
+  /// Takes out the next run that can start, by next_start(), on `count` devices. `unknown` returns
+  /// the bytes to reserve for a run whose memory is unknown, and is called anew each time. Asks for
+  /// no more runs than it takes, each once; runs for which it cannot be determined are removed and
+  /// passed to `refuse`.
   [[nodiscard]] std::optional<Start> next(const std::vector<launch::DeviceSlot>& devices,
-                                          const std::vector<Placed>& running, const Ask& unknown,
-                                          const Ask& ask, const Refuse& refuse);
+                                          const std::vector<Placed>& running, size_t count,
+                                          const Ask& unknown, const Ask& ask, const Refuse& refuse);
 
  private:
   struct Queued {

@@ -147,6 +147,22 @@ struct Store::Parts {
     return id;
   }
 
+  /// Sets how many ranks a trial that starts has, where there are several, and where they are.
+  void set_ranks(const Trial& trial) {
+    constexpr const char* kTable = "trial_user_attributes";
+    if (trial.ranks > 1) {
+      set_attribute(trial.id, kTable, kRanks, trial.ranks);
+      set_attribute(trial.id, kTable, kDevices, trial.devices);
+      return;
+    }
+    database
+        .prepare(std::string("DELETE FROM ") + kTable + " WHERE trial_id = ? AND \"key\" IN (?, ?)")
+        .bind(1, trial.id)
+        .bind(2, kRanks)
+        .bind(3, kDevices)
+        .run();
+  }
+
   /// Sets the cell again; one run may be written with other settings.
   void set_cell(int64_t trial, const search::Cell& cell) {
     database.prepare("UPDATE sweep_runs SET settings = ? WHERE trial_id = ?")
@@ -306,6 +322,7 @@ std::chrono::system_clock::time_point Store::start(const Trial& trial,
         .bind(5, reserved_bytes)
         .bind(6, trial.id)
         .run();
+    parts_->set_ranks(trial);
   });
   return now;
 }

@@ -20,6 +20,19 @@ search::TrialState state_of(const std::string& text) {
   throw FormatError("sweep.store", "", "trials.state", "is '" + printable(text) + "'");
 }
 
+/// Returns the number of an attribute; 1 where there is none, or Optuna's user has written another.
+int64_t ranks_of(const std::string& json) {
+  return std::max<int64_t>(1, config::as_integer(json).value_or(1));
+}
+
+/// Returns the texts of an attribute.
+std::vector<std::string> devices_of(const std::string& json) {
+  std::vector<std::string> all;
+  for (const auto& device : nlohmann::json::parse(json, nullptr, /*allow_exceptions=*/false))
+    if (device.is_string()) all.push_back(device.get<std::string>());
+  return all;
+}
+
 }  // namespace
 
 void check_schema(const Database& database) {
@@ -52,11 +65,13 @@ std::vector<Trial> trials_of(const Database& database, int64_t study) {
       "SELECT t.trial_id, t.number, t.state, r.identity, r.run_name, r.settings, r.attempt, "
       "r.asked_bytes, r.reason, r.pid, r.boot_id, r.pid_start, v.value, "
       "coalesce(v.value_type, 'NAN'), r.peak_bytes, r.seconds, t.datetime_start, "
-      "t.datetime_complete FROM trials t JOIN sweep_runs r "
+      "t.datetime_complete, a.value_json, d.value_json FROM trials t JOIN sweep_runs r "
       "USING (trial_id) "
       "LEFT JOIN trial_values v ON v.trial_id = t.trial_id AND v.objective = 0 "
-      "WHERE t.study_id = ? ORDER BY t.number");
-  row.bind(1, study);
+      "LEFT JOIN trial_user_attributes a ON a.trial_id = t.trial_id AND a.\"key\" = ?2 "
+      "LEFT JOIN trial_user_attributes d ON d.trial_id = t.trial_id AND d.\"key\" = ?3 "
+      "WHERE t.study_id = ?1 ORDER BY t.number");
+  row.bind(1, study).bind(2, kRanks).bind(3, kDevices);
   std::vector<Trial> all;
   while (row.step()) {
     Trial trial{.id = row.integer(0),
@@ -74,6 +89,8 @@ std::vector<Trial> trials_of(const Database& database, int64_t study) {
     trial.seconds = row.number(15);
     trial.started = time_of(row.text(16));
     trial.ended = time_of(row.text(17));
+    trial.ranks = ranks_of(row.text(18));
+    trial.devices = devices_of(row.text(19));
     all.push_back(std::move(trial));
   }
   return all;

@@ -40,6 +40,10 @@ void check_schema(const Database& database);
 [[nodiscard]] std::vector<search::SeenTrial> history_of(const Database& database, int64_t study,
                                                         const search::Space& space);
 
+/// Names the attribute of a trial that has several ranks: how many there are.
+inline constexpr const char* kRanks = "ranks";
+/// Names the one with the list of their devices.
+inline constexpr const char* kDevices = "devices";
 /// Names the study's attribute that Store::keep() writes.
 inline constexpr const char* kResolvedSteps = "tare:resolved_steps";
 /// Returns what the attribute holds; unset fields without one.

@@ -45,8 +45,20 @@ void check_name(const SweepOptions& sweep) {
                       std::to_string(sweep.name.size()));
 }
 
+/// Throws for the ranks of a run among the keys of the recipe.
+void check_no_ranks(const std::string& key, const std::string& group, const Source& place) {
+  if (key != "resources.ranks") return;
+  throw ConfigError(place, group + '.' + key,
+                    "is no key of the recipe, and all runs have equally many ranks",
+                    "`resources: {ranks: 2}` beside `" + group +
+                        "`; a sweep of its own, with a "
+                        "log_dir of its own, for another number",
+                    {});
+}
+
 void check_search(const SweepOptions& sweep) {
   for (const auto& [key, value] : sweep.set.values) {
+    if (!sweep.origin.is_program) check_no_ranks(key, "set", value.source);
     if (sweep.parameters.find(key))
       throw ConfigError(value.source, "set." + key, "is a parameter as well", "one of the two", {});
     if (!sweep.origin.is_program && (key == "name" || key == "folder"))
@@ -56,6 +68,7 @@ void check_search(const SweepOptions& sweep) {
   }
   for (const auto& parameter : sweep.parameters.parameters) {
     const std::string& name = parameter.name;
+    if (!sweep.origin.is_program) check_no_ranks(name, "parameters", {});
     const bool given = !sweep.origin.is_program && (name == "name" || name == "folder");
     if (given || name.find('=') != std::string::npos)
       throw ConfigError("sweep", "parameters." + printable(name), "cannot vary",
@@ -144,6 +157,7 @@ Node to_node(const ByteLimit& value) {
 
 void visit_fields(config::Visitor& visit, Resources& o) {
   visit("jobs", o.jobs, config::between(0, 4096));
+  visit("ranks", o.ranks, config::between(1, 1024));
   visit("max_per_gpu", o.max_per_gpu, config::between(1, 4096));
   visit("total", o.total)("memory", o.memory);
 }
@@ -174,6 +188,7 @@ const char* fixed_key(const SweepOptions& before, const SweepOptions& after) {
   if (after.metric.name != before.metric.name || after.metric.goal != before.metric.goal)
     return "metric";
   if (!(after.executor == before.executor)) return "executor";
+  if (after.resources.ranks != before.resources.ranks) return "resources.ranks";
   if (device_of(after) != device_of(before)) return "set.device";
   return nullptr;
 }

@@ -26,10 +26,13 @@ void from_node(const config::Node& node, ByteLimit& value);
 
 /// Limits the resources of the runs of a sweep.
 struct Resources {
-  int64_t jobs = 0;         ///< runs at a time; 0: one for each core, on GPUs max_per_gpu for each
+  /// Runs at a time; 0: one for each core, or for as many cores as a run has ranks, on GPUs
+  /// max_per_gpu for each.
+  int64_t jobs = 0;
+  int64_t ranks = 1;        ///< processes that train each run together; each has a card of its own
   int64_t max_per_gpu = 4;  ///< runs at a time on one card
   ByteLimit total{};   ///< of the host for tensors of all runs; auto: what is free at the start
-  ByteLimit memory{};  ///< for each run; auto: by its plan
+  ByteLimit memory{};  ///< for each rank of each run; auto: by its plan
 };
 void visit_fields(config::Visitor& visit, Resources& o);
 

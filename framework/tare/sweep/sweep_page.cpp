@@ -30,6 +30,7 @@ report::SweepRun run_of(const SweepOptions& sweep, const Trial& trial,
                        .state = trial.is_earlier ? report::kEarlierRun : to_string(trial.state),
                        .reason = trial.reason,
                        .value = trial.value,
+                       .placed = trial.placed(),
                        .peak_bytes = trial.peak_bytes,
                        .seconds = trial.seconds};
   const search::Point point = search::point_of(sweep.parameters, trial.cell);

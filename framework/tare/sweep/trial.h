@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "tare/base/error.h"
 #include "tare/launch/process.h"
 #include "tare/search/trial.h"
 
@@ -27,13 +28,22 @@ struct Trial {
   std::string reason{};       ///< of a failure: "out of memory", "signal 9", "exit 2", ...
   launch::ProcessId child{};  ///< its process, as the next coordinator recognises it
   double value = std::numeric_limits<double>::quiet_NaN();  ///< of the metric; NaN without
-  int64_t peak_bytes = 0;                                   ///< measured; 0: not known
-  double seconds = 0;                                       ///< wall time of the run
+  int64_t peak_bytes = 0;           ///< measured, of the rank with the most; 0: not known
+  double seconds = 0;               ///< wall time of the run
   std::optional<int64_t> gpu_id{};  ///< of its card among the sweep's; -1: the host; unset: it was
                                     ///< started by another coordinator
+  int64_t ranks = 1;                ///< of its run, when it was started last
+  std::vector<std::string>
+      devices{};            ///< where they were, as a user names them; empty for one rank
   bool is_earlier = false;  ///< of an earlier version of the recipe, and compared with no other;
                             ///< see mark_earlier()
   std::chrono::system_clock::time_point started{}, ended{};  ///< 1970: it has not; the last time
+
+  /// Returns "2 ranks on cuda:0, cuda:1"; empty for one rank.
+  [[nodiscard]] std::string placed() const {
+    if (ranks == 1) return {};
+    return std::to_string(ranks) + " ranks" + (devices.empty() ? "" : " on " + listed(devices));
+  }
 };
 
 /// Holds the results of a run that has ended.
@@ -47,7 +57,7 @@ struct Outcome {
   /// The metric of the validation inside an epoch whose weights the run ended with; unset: they are
   /// of an epoch's end.
   std::optional<double> restored_value{};
-  int64_t peak_bytes = 0;  ///< highest tracked bytes; 0: not known
+  int64_t peak_bytes = 0;  ///< highest tracked bytes, of the rank with the most; 0: not known
   int64_t exit_code = 0;   ///< of the process; 0 also where a signal ended it
   double seconds = 0;      ///< wall time of the run
   /// The time at which the end was noticed.

@@ -40,6 +40,8 @@ struct RecordingState {
   std::unordered_map<std::string, uint32_t> op_index;
   std::unordered_set<const c10::OperatorName*> called;
   int64_t births = 0;
+  size_t stage = 0;                             // at work
+  std::unordered_map<int64_t, size_t> born_in;  // of blocks that were born in a later stage
   c10::Allocator* replaced = nullptr;
   c10::DataPtr dropout_state;
 
@@ -79,6 +81,7 @@ class MetaAllocator final : public c10::Allocator {
     if (s.paused) return {nullptr, nullptr, &release, c10::kMeta};
     auto block = std::make_unique<Block>(Block{s.recording, s.births++});
     if (s.open) s.add(block->number, static_cast<int64_t>(bytes));
+    if (s.stage > 0) s.born_in.emplace(block->number, s.stage);
     return {nullptr, block.release(), &release, c10::kMeta};
   }
   c10::DeleterFnPtr raw_deleter() const override { return &release; }
@@ -112,6 +115,8 @@ Recording::Recording(Machine machine) {
   s.op_index.clear();
   s.called.clear();
   s.births = 0;
+  s.stage = 0;
+  s.born_in.clear();
   s.paused = false;
   ++s.recording;
   s.open = true;
@@ -172,8 +177,38 @@ void meta_note(const Ledger& ledger) {
   for (const LedgerEntry& entry : ledger.entries()) {
     if (!entry.device.is_meta()) continue;
     const auto* block = static_cast<const Block*>(entry.data);
-    if (block && block->recording == s.recording) s.trace.categories.emplace(block->number, entry.category);
+    if (block && block->recording == s.recording)
+      s.trace.categories.emplace(block->number, entry.category);
   }
+}
+
+void meta_note_stages(const Ledger& ledger,
+                      const std::function<std::optional<size_t>(const LedgerEntry&)>& stage_of) {
+  RecordingState& s = state();
+  const std::lock_guard lock(s.mutex);
+  if (!s.open) return;
+  for (const LedgerEntry& entry : ledger.entries()) {
+    const auto* block = entry.device.is_meta() ? static_cast<const Block*>(entry.data) : nullptr;
+    if (!block || block->recording != s.recording) continue;
+    if (const auto part = stage_of(entry)) s.trace.stages[block->number] = *part;
+  }
+}
+
+void meta_stage(size_t stage) {
+  RecordingState& s = state();
+  const std::lock_guard lock(s.mutex);
+  s.stage = stage;
+}
+
+std::optional<size_t> meta_stage_of(const LedgerEntry& entry) {
+  RecordingState& s = state();
+  const std::lock_guard lock(s.mutex);
+  const auto* block = entry.device.is_meta() ? static_cast<const Block*>(entry.data) : nullptr;
+  if (!s.open || !block || block->recording != s.recording) return std::nullopt;
+  if (const auto noted = s.trace.stages.find(block->number); noted != s.trace.stages.end())
+    return noted->second;
+  const auto born = s.born_in.find(block->number);
+  return born == s.born_in.end() ? 0 : born->second;
 }
 
 c10::DataPtr& kept_dropout_state() { return state().dropout_state; }

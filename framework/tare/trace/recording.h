@@ -3,6 +3,9 @@
 
 #include <ATen/core/operator_name.h>
 
+#include <cstddef>
+#include <functional>
+#include <optional>
 #include <string>
 
 #include "tare/memory/accountable.h"
@@ -26,6 +29,13 @@ class Recording {
 /// Passes a mark, or a note, on to the recording in progress; without one does nothing.
 void meta_mark(std::string name);
 void meta_note(const Ledger& ledger);
+void meta_note_stages(const Ledger& ledger,
+                      const std::function<std::optional<size_t>(const LedgerEntry&)>& stage_of);
+
+/// Says which stage is at work, for meta_stage_of() of the blocks that are born from now on.
+void meta_stage(size_t stage);
+/// Returns the stage of a block of the recording, as noted or else as born; unset: of none.
+[[nodiscard]] std::optional<size_t> meta_stage_of(const LedgerEntry& entry);
 
 /// Begins, with `on`, or ends a part of the recording that is not in the trace.
 void pause_recording(bool on);

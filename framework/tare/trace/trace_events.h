@@ -78,6 +78,9 @@ struct Trace {
   std::vector<CardProduct> products{};  ///< of a card, in order
   /// Holds the category that note() gave to a block, by the block's number; others have no entry.
   std::unordered_map<int64_t, Category> categories{};
+  /// Holds the stage whose device a block is on, see note_stages(); others are where they were
+  /// born.
+  std::unordered_map<int64_t, size_t> stages{};
 
   /// Returns the index of the first mark of that name. Throws ConfigError without one.
   [[nodiscard]] size_t at(std::string_view mark) const;

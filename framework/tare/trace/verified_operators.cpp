@@ -13,7 +13,7 @@
 namespace tare::plan {
 namespace {
 
-constexpr std::array<std::string_view, 267> kVerified{
+constexpr std::array<std::string_view, 268> kVerified{
     "aten::_adaptive_avg_pool2d",
     "aten::_adaptive_avg_pool2d_backward",
     "aten::_adaptive_avg_pool3d",
@@ -176,6 +176,7 @@ constexpr std::array<std::string_view, 267> kVerified{
     "aten::mse_loss_backward",
     "aten::mul.Scalar",
     "aten::mul.Tensor",
+    "aten::mul.out",
     "aten::mul_.Scalar",
     "aten::mul_.Tensor",
     "aten::mv",

@@ -25,27 +25,20 @@ constexpr const char* kModel = "model";
 constexpr const char* kOptimizer = "optimizer";
 constexpr const char* kExtra = "extra";
 
-/// Returns the states of the random generators; on meta tensors those of the host, without values.
-std::vector<NamedTensor> generators_of(c10::Device device) {
-  if (!device.is_meta()) return rng_state(device);
-  std::vector<NamedTensor> states = rng_state(c10::kCPU);
-  for (NamedTensor& state : states)
-    state.tensor = at::empty_like(state.tensor, at::TensorOptions(c10::kMeta));
-  return states;
-}
-
 }  // namespace
 
 void BackgroundSave::prepare(const std::vector<CallbackPtr>& callbacks) {
   if (state_.device.is_meta() && state_.for_card) return;
   const memory::Phase phase(memory::PhaseKind::save);
   try {
+    const auto whole = state_.whole_parameters();
     made_.clear();
     std::vector<NamedTensor> model = stored_state(state_.model);
+    std::vector<NamedTensor> optimizer = state_.saved_optimizer();
+    std::vector<NamedTensor> generators = state_.saved_rng();
+    if (!state_.is_first_rank()) return;  // the other ranks give what this one writes
     copy(kModel, model);
-    std::vector<NamedTensor> optimizer = state_.optimizer->state();
     copy(kOptimizer, optimizer);
-    std::vector<NamedTensor> generators = generators_of(state_.device);
     copy(kExtra, generators);
     for (const auto& callback : callbacks) {
       const auto* const averaged = dynamic_cast<const AveragedWeights*>(callback.get());
@@ -65,6 +58,7 @@ void BackgroundSave::start(const std::string& name, const SaveDone& done) {
   const memory::Phase phase(memory::PhaseKind::save);
   const auto path = state_.options.folder / io::checked_name(name, "checkpoint");
   made_.clear();
+  const auto whole = state_.whole_parameters();
   checkpoint::Contents contents = state_.contents(
       [this](const std::string& part, std::vector<NamedTensor>& tensors) { copy(part, tensors); });
   made_.clear();

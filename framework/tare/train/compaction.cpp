@@ -1,4 +1,6 @@
 // Moves what a Learner keeps on its device through the host, into memory without gaps.
+#include <algorithm>
+
 #include "tare/base/error.h"
 #include "tare/memory/backend.h"
 #include "tare/memory/oom.h"
@@ -14,9 +16,11 @@ void bring_back(LearnerState& p) {
     p.return_to_device();
   } catch (const c10::OutOfMemoryError&) {
     p.model.to(c10::kCPU);
-    for (at::Tensor& tensor : p.state_on_host) tensor.set_data(tensor.to(c10::kCPU));
     int64_t bytes = 0;
-    for (const at::Tensor& tensor : p.state_on_host) bytes += static_cast<int64_t>(tensor.nbytes());
+    for (auto& on_host : p.state_on_host) {
+      on_host.tensor.set_data(on_host.tensor.to(c10::kCPU));
+      bytes += static_cast<int64_t>(on_host.tensor.nbytes());
+    }
     for (const auto& [name, tensor] : stored_state(p.model))
       bytes += static_cast<int64_t>(tensor.nbytes());
     const auto& backend = memory::backend(p.device);
@@ -33,7 +37,8 @@ std::vector<at::Tensor> LearnerState::optimizer_state() const {
   if (!optimizer) return tensors;
   try {
     for (const auto& [name, tensor] : optimizer->state())
-      if (tensor.device() == device) tensors.push_back(tensor);
+      if (std::ranges::find(devices(), tensor.device()) != devices().end())
+        tensors.push_back(tensor);
   } catch (const StateError&) {  // of a class of torch::optim that is not known: it stays
   }
   return tensors;
@@ -51,10 +56,12 @@ void LearnerState::compact(const std::function<void()>& meanwhile) {
   std::vector<at::Tensor> host;
   for (const at::Tensor& tensor : originals)
     host.push_back(tensor.detach().to(c10::kCPU, /*non_blocking=*/false, /*copy=*/true));
-  if (!device.is_cpu()) state_on_host = optimizer_state();
+  if (!device.is_cpu())
+    for (const at::Tensor& tensor : optimizer_state())
+      state_on_host.push_back({tensor, tensor.device()});
   for (size_t i = 0; i < originals.size(); ++i) originals[i].set_data(host[i]);
   host.clear();  // what `meanwhile` converts is not kept as it was
-  memory::backend(device).reclaim();
+  for (const c10::Device one : devices()) memory::backend(one).reclaim();
   try {
     if (meanwhile) meanwhile();
   } catch (...) {

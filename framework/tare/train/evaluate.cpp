@@ -143,14 +143,14 @@ Evaluation LearnerState::evaluate(const DatasetPtr& set, const MicroBatches::Set
   const c10::AutoGradMode no_grad(false);
   const Phase phase(PhaseKind::validate);
   LossMeter meter;
-  meter.prepare(device, for_card);
+  meter.prepare(output_device(), for_card);
   for (auto& metric : metrics) metric.reset();
   std::vector<MetricState> fresh = metrics;
   MicroBatches micro_batches(settings, sizes);
   GeneratorSnapshot generators;
   Collected collected;
   // Predictions are of every sample, on each rank.
-  const bool shares = options.group && !predictions;
+  const bool shares = group() && !predictions;
   Feed feed(*this, set, shares ? shared(in_order(set, options)) : in_order(set, options));
   feed.start(0);
   int64_t index = 0;
@@ -159,7 +159,7 @@ Evaluation LearnerState::evaluate(const DatasetPtr& set, const MicroBatches::Set
     prepare_metrics(batch, planned_valid_samples.value_or(set->size()));
     if (fresh.size() != metrics.size()) fresh = metrics;
     if (feed.own_samples(index++) == 0) continue;  // of another rank
-    generators.take(device);
+    generators.take(devices());
     const Seen seen = micro_batches.attempt(
         batch,
         [&](int64_t size) { return evaluate(batch, size, fresh, predictions ? &wanted : nullptr); },
@@ -171,7 +171,7 @@ Evaluation LearnerState::evaluate(const DatasetPtr& set, const MicroBatches::Set
   }
   LossTotals all = meter.totals();
   if (shares) {
-    all = sum_over(*options.group, all);
+    all = sum_over(*group(), all);
     merge_over_ranks(metrics);
   }
   Evaluation result{.loss = all.mean(), .samples = all.samples, .counted = all.counted};
@@ -203,7 +203,7 @@ Predictions LearnerState::get_preds(const DatasetPtr& set, const PredictOptions&
   feed.start(0);
   for (Batch batch; feed.next(batch);) {
     check_devices(batch);
-    generators.take(device);
+    generators.take(devices());
     const auto predict_in_parts = [&](int64_t size) {
       Collected seen;
       for (const Batch& part : slices_of(batch, size)) {
@@ -225,17 +225,21 @@ Outputs LearnerState::predict(const Batch& batch) {
   const AutocastScope in_precision(autocast);
   Outputs outputs = options.task.predict(model, batch);
   to_full_precision(outputs);
+  gather(outputs);
   return outputs;
 }
 
 Outputs LearnerState::compute(const Batch& batch) const {
+  if (before_forward) before_forward();
   const AutocastScope in_precision(autocast);
   Outputs outputs = model.forward(batch);
   to_full_precision(outputs);
+  gather(outputs);
   return outputs;
 }
 
 StepResult LearnerState::compute_task(const Batch& batch, const Turn* turn) {
+  if (before_forward) before_forward();
   const AutocastScope in_precision(autocast);
   StepResult result;
   try {
@@ -248,6 +252,8 @@ StepResult LearnerState::compute_task(const Batch& batch, const Turn* turn) {
   }
   result.loss = full_precision(result.loss);
   to_full_precision(result.outputs);
+  if (stages.size() > 1 && result.loss.defined()) result.loss = result.loss.to(output_device());
+  gather(result.outputs);
   return result;
 }
 

@@ -146,9 +146,9 @@ bool is_of_lost_card(const std::exception& error) {
 
 // Computes once more, as nobody watches operators while all is well. What that changes, the failed
 // step's snapshot restores.
-Operation find_operation(const Model& model, c10::Device device,
+Operation find_operation(const Model& model, const std::vector<c10::Device>& devices,
                          const std::function<void()>& forward, const std::string& problem) {
-  const GeneratorScope generators(device);
+  const GeneratorScope generators(devices);
   const c10::AutoGradMode no_grad(false);
   const Observer observer(model);
   try {
@@ -210,7 +210,7 @@ void LearnerState::explain(ComputeError::Stage stage, const Batch* batch,
   const std::string problem = first_line(error);
   if (stage == ComputeError::Stage::forward && batch && problem.find("CUDA") == std::string::npos) {
     operation = find_operation(
-        model, device,
+        model, devices(),
         [&] {
           if (options.task) {
             (void)options.task.step(model, *batch);

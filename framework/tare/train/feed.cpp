@@ -18,7 +18,9 @@ LoaderOptions with_pinned_batches(LoaderOptions options, const LearnerState& sta
 
 Feed::Feed(LearnerState& state, DatasetPtr data, LoaderOptions options)
     : state_(state), loader_(std::move(data), with_pinned_batches(options, state)) {
-  if (state.pins && options.workers > 0) side_.emplace(state.device);
+  // Beside the computations of several devices there is no one place to copy ahead to.
+  const bool alone = state.devices().size() == 1;
+  if (state.pins && alone && options.workers > 0) side_.emplace(state.device);
 }
 
 Feed::~Feed() { drop_ahead(); }

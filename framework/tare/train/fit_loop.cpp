@@ -15,6 +15,7 @@
 #include "tare/train/interrupt.h"
 #include "tare/train/lent_weights.h"
 #include "tare/train/padding.h"
+#include "tare/train/rank_options.h"
 
 namespace tare {
 namespace {
@@ -86,11 +87,16 @@ FitLoop::FitLoop(LearnerState& state, LearnerView& learner, FitStart start, cons
       optimizers_(dynamic_cast<OptimizerSet*>(optimizer_)),
       schedules_(plan_.schedule, plan_.schedules),
       bases_(*optimizer_, schedules_) {
+  if (const auto shard = state_.shard(); shard && state_.shards_gradients()) {
+    check_shared_callbacks(callbacks_, state_.options, call);
+    sharded_ = std::make_unique<parallel::ShardedExchange>(*shard, state_.model,
+                                                           state_.options.data_parallel);
+  }
   {
     const Phase phase(PhaseKind::step);  // what every step works with
     optimizer_->prepare();
-    snapshot_.prepare(state_.model, state_.device);
-    meter_.prepare(state_.device, state_.for_card);
+    snapshot_.prepare(state_.model, state_.devices());
+    meter_.prepare(state_.output_device(), state_.for_card);
   }
   context_.bfloat16_on_host =
       state_.device.is_cpu() && product_type(state_.precision) == c10::kBFloat16;
@@ -98,7 +104,7 @@ FitLoop::FitLoop(LearnerState& state, LearnerView& learner, FitStart start, cons
       state_, state_.data.train,
       state_.shared(training_loader(state_.options, state_.drops_last(),
                                     sample_weights(state_.options, state_.data.train, call))));
-  if (state_.options.group) ranks_.emplace(state_);
+  if (state_.group()) ranks_.emplace(state_);
   restore(start.work.callbacks, callbacks_);
   context_.rate_factor = plan_.rate_factor;
   if (state_.options.save_in_background && start.saves) saves_.emplace(state_);
@@ -134,6 +140,8 @@ FitResult FitLoop::run() {
   const int64_t first_step = plan_.step;
   try {
     run_epochs();
+    if (sharded_) sharded_->restore();
+    if (ranks_) ranks_->log_times();
   } catch (...) {
     if (ranks_) ranks_->fail(std::current_exception());
     abandon();
@@ -321,7 +329,7 @@ bool FitLoop::goes_on() {
 }
 
 LossTotals FitLoop::totals() const {
-  return ranks_ ? sum_over(*state_.options.group, meter_.totals()) : meter_.totals();
+  return ranks_ ? sum_over(*state_.group(), meter_.totals()) : meter_.totals();
 }
 
 bool FitLoop::validate() {
@@ -334,6 +342,7 @@ bool FitLoop::validate() {
   const Evaluation result = [&] {
     LentWeights weights(callbacks_, p.model);
     p.lent_figures = weights.lend();
+    const parallel::ShardedExchange::Whole whole(sharded_.get());  // ranks cut batches differently
     return p.evaluate(p.data.valid, validation_,
                       [&](MicroBatchChange change) { report(std::move(change)); });
   }();
@@ -392,7 +401,7 @@ void FitLoop::validate_inside() {
   c.row.samples = trained.samples;
   c.row.seconds += seconds_since(*training_since_);
   const bool done = [&] {
-    const GeneratorScope generators(state_.device);
+    const GeneratorScope generators(state_.devices());
     return validate();
   }();
   if (done) {

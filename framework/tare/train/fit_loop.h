@@ -10,6 +10,7 @@
 
 #include "tare/callback/callback.h"
 #include "tare/optim/step_in_backward.h"
+#include "tare/parallel/sharded_exchange.h"
 #include "tare/train/background_save.h"
 #include "tare/train/feed.h"
 #include "tare/train/learner_state.h"
@@ -71,6 +72,8 @@ class FitLoop {
   void finish_saves() {
     if (saves_) saves_->finish();
   }
+  /// Returns what keeps parts of the parameters; null: each rank has all of them.
+  [[nodiscard]] parallel::ShardedExchange* sharded() const { return sharded_.get(); }
   /// Notifies the callbacks that the model got the weights of a checkpoint with these states.
   void restored(const std::vector<CallbackState>& states) const;
   /// Lists the tensors of the step under way.
@@ -101,6 +104,7 @@ class FitLoop {
   [[nodiscard]] bool has_own_samples() const;
   bool try_update(const Batch& whole, const std::vector<BatchPart>& parts);
   bool try_parts(const std::vector<BatchPart>& parts);
+  bool try_pipelined(const std::vector<BatchPart>& parts);
   bool try_backward(double share, std::optional<double> counted);
   void forward(std::optional<double> counted);
   void check_loss() const;
@@ -164,7 +168,8 @@ class FitLoop {
   LossMeter meter_;
   LossMean loss_mean_;
   StepSnapshot snapshot_;
-  std::optional<Ranks> ranks_;  // unset: the process is alone
+  std::optional<Ranks> ranks_;                          // unset: the process is alone
+  std::unique_ptr<parallel::ShardedExchange> sharded_;  // null: each rank has all gradients
   std::optional<MicroBatches> micro_batches_;
   GeneratorSnapshot before_update_;  // after before_batch, which is not called again
   /// Gradients that a callback left to add up, by parameter, from the beginning of an update until

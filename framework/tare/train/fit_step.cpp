@@ -1,5 +1,6 @@
 // Does a step of a fit: forward and backward in parts, again in smaller ones while memory is out.
 #include <cmath>
+#include <utility>
 
 #include "tare/memory/oom.h"
 #include "tare/memory/oom_report.h"
@@ -36,15 +37,18 @@ bool FitLoop::update() {
   counted_ = 0;
   if (!stepper_) earlier_gradients_ = p.take_gradients();
   if (ranks_) ranks_->begin_step(*optimizer_, has_own_samples() ? p.counted(c.data) : 0, wish());
-  if (!callbacks_.empty()) before_update_.take(p.device);  // else nothing was drawn yet
-  bool cut = false;                                        // in parts, by what memory allows
+  if (sharded_) sharded_->begin_step();
+  if (!callbacks_.empty()) before_update_.take(p.devices());  // else nothing was drawn yet
+  bool cut = false;                                           // in parts, by what memory allows
   const auto work = [&](int64_t size) {
     cut = !p.options.micro_batch && size < c.data.size();
-    if (size >= c.data.size()) return try_update(whole, {});
+    if (size >= c.data.size() && !sharded_) return try_update(whole, {});
     if (whole.inputs.empty()) whole = c.data;
     auto parts = p.parts_of(whole, size, p.slicers.train);
+    if (parts.size() > 1)
+      std::erase_if(parts, [](const BatchPart& part) { return part.share == 0; });
+    if (sharded_ && ranks_) ranks_->agree_on_parts(parts);
     if (parts.size() == 1) return try_update(whole, {});
-    std::erase_if(parts, [](const BatchPart& part) { return part.share == 0; });
     return try_update(whole, parts);
   };
   const auto undo = [&] {
@@ -74,6 +78,7 @@ bool FitLoop::try_update(const Batch& whole, const std::vector<BatchPart>& parts
       (parts.empty() ? try_backward(1, {}) : try_parts(parts)) && finite_gradients();
   if (!whole.inputs.empty()) c.data = whole;
   if (wanted && ranks_) ranks_->agree_to_step();
+  if (sharded_) sharded_->close();
   if (!wanted) p.optimizer->zero_grad();  // nor of the parts before
   p.add_gradients(earlier_gradients_);
   if (!wanted) return false;
@@ -90,11 +95,15 @@ bool FitLoop::try_parts(const std::vector<BatchPart>& parts) {
   bool wanted = true;
   loss_mean_ = {};
   c.micro_batches = static_cast<int64_t>(parts.size());
-  for (c.micro_batch = 0; wanted && c.micro_batch < c.micro_batches; ++c.micro_batch) {
-    const auto& [batch, share, counted] = parts[static_cast<size_t>(c.micro_batch)];
-    c.data = batch;
-    wanted = try_backward(share, counted);
-    loss_mean_.add(c, share);
+  if (state_.stages.size() > 1) {
+    wanted = try_pipelined(parts);
+  } else {
+    for (c.micro_batch = 0; wanted && c.micro_batch < c.micro_batches; ++c.micro_batch) {
+      const auto& [batch, share, counted] = parts[static_cast<size_t>(c.micro_batch)];
+      c.data = batch;
+      wanted = try_backward(share, counted);
+      loss_mean_.add(c, share);
+    }
   }
   c.micro_batch = 0;
   c.micro_batches = 1;
@@ -102,8 +111,36 @@ bool FitLoop::try_parts(const std::vector<BatchPart>& parts) {
   return wanted;
 }
 
+// The devices of the stages work at the same time: nothing here waits for them, so each is given
+// its share of a forward while the next one still does its share of the forward before. The
+// backwards add up the gradients in the order of the micro-batches, as without stages. (Huang et
+// al. 2019, "GPipe".)
+bool FitLoop::try_pipelined(const std::vector<BatchPart>& parts) {
+  FitContext& c = context_;
+  std::vector<at::Tensor> losses;
+  bool wanted = true;
+  for (c.micro_batch = 0; wanted && c.micro_batch < c.micro_batches; ++c.micro_batch) {
+    const BatchPart& part = parts[static_cast<size_t>(c.micro_batch)];
+    c.data = part.batch;
+    forward(part.counted);
+    wanted = allows(&Callback::after_loss, Action::skip);
+    losses.push_back(c.loss);
+    loss_mean_.add(c, part.share);
+  }
+  for (c.micro_batch = 0; wanted && c.micro_batch < c.micro_batches; ++c.micro_batch) {
+    const BatchPart& part = parts[static_cast<size_t>(c.micro_batch)];
+    c.data = part.batch;
+    c.loss = std::exchange(losses[static_cast<size_t>(c.micro_batch)], {});
+    check_loss();
+    backward(part.share);
+    c.loss.reset();
+  }
+  return wanted;
+}
+
 bool FitLoop::try_backward(double share, std::optional<double> counted) {
   const auto norms = ranks_ ? ranks_->norms(has_own_samples()) : nullptr;
+  if (sharded_) sharded_->open();
   forward(counted);
   if (!allows(&Callback::after_loss, Action::skip)) return false;
   check_loss();
@@ -120,6 +157,7 @@ void FitLoop::undo_update(const Batch& whole) {
   if (!callbacks_.empty()) before_update_.restore();
   state_.optimizer->zero_grad();
   if (ranks_) ranks_->start_over();
+  if (sharded_) sharded_->begin_step();
 }
 
 void FitLoop::forward(std::optional<double> counted) {
@@ -164,12 +202,16 @@ void FitLoop::backward(double share) {
   p.explained(ComputeError::Stage::backward, nullptr, [&] {
     if (stepper_) return stepper_->backward(loss);
     double factor = p.scaler ? share * p.scaler->scale() : share;
-    if (ranks_) {
-      factor *= ranks_->factor();
-      const bool is_last = context_.micro_batch + 1 == context_.micro_batches;
-      if (is_last) ranks_->average_next(loss);
-    }
-    const auto differentiate = [&] { (factor == 1 ? loss : loss.mul(factor)).backward(); };
+    if (ranks_) factor *= ranks_->factor();
+    const bool is_last = context_.micro_batch + 1 == context_.micro_batches;
+    if (sharded_)
+      sharded_->average_next();
+    else if (ranks_ && is_last)
+      ranks_->average_next(loss);
+    const auto differentiate = [&] {
+      (factor == 1 && !ranks_ ? loss : loss.mul(factor)).backward();  // each rank as a plan
+      if (sharded_) sharded_->finish();
+    };
     if (!ranks_) return differentiate();
     ranks_->exchanging(differentiate);
   });
@@ -180,6 +222,7 @@ bool FitLoop::finite_gradients() {
   if (!p.scaler) return true;
   const Phase phase(PhaseKind::step);
   finite_ = p.scaler->unscale(p.optimizer->groups());
+  if (sharded_ && ranks_) finite_ = ranks_->all(finite_);  // each has other gradients
   return finite_;
 }
 
@@ -187,7 +230,10 @@ void FitLoop::step() {
   const Phase phase(PhaseKind::step);
   if (!stepper_)
     state_.explained(ComputeError::Stage::step, nullptr, [&] {
-      clip_gradients(optimizer_->groups(), state_.options.clip);
+      if (sharded_)
+        parallel::clip_sharded(optimizer_->groups(), state_.options.clip, *state_.group());
+      else
+        clip_gradients(optimizer_->groups(), state_.options.clip);
       optimizer_->step();
     });
   if (optimizers_) {

@@ -12,13 +12,14 @@ namespace {
 
 std::atomic<bool> requested{false};
 std::atomic<int> received{0};
+std::atomic<bool> may_repeat{false};  // SIGTERM
 bool scope_alive = false;
 struct sigaction before_int, before_term;
 static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free);
 
 // Only lock-free stores and async-signal-safe calls are allowed here.
 void handle(int number) {
-  if (received.exchange(number) != 0) {
+  if (received.exchange(number) != 0 && !(number == SIGTERM && may_repeat)) {
     ::signal(number, SIG_DFL);
     ::raise(number);
   }
@@ -27,7 +28,7 @@ void handle(int number) {
 
 }  // namespace
 
-InterruptScope::InterruptScope() {
+InterruptScope::InterruptScope(bool term_repeats) {
   if (scope_alive)
     throw StateError("InterruptScope", "active already", "keep one scope around the whole run");
   struct sigaction action {};
@@ -35,6 +36,7 @@ InterruptScope::InterruptScope() {
   sigemptyset(&action.sa_mask);
   action.sa_flags = SA_RESTART;
   received = 0;
+  may_repeat = term_repeats;
   requested = false;
   ::sigaction(SIGINT, &action, &before_int);
   ::sigaction(SIGTERM, &action, &before_term);

@@ -9,7 +9,9 @@ namespace tare {
 /// StateError. Made by programs; the library never installs a signal handler by itself.
 class InterruptScope {
  public:
-  InterruptScope();
+  /// Begins to catch the signals. `term_repeats`: SIGTERM may come twice for one request, as Slurm
+  /// and srun both send it to the tasks of a job. Then a second SIGTERM has no effect.
+  explicit InterruptScope(bool term_repeats = false);
   ~InterruptScope();  ///< restores the previous handlers
   InterruptScope(const InterruptScope&) = delete;
   InterruptScope& operator=(const InterruptScope&) = delete;

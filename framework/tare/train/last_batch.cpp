@@ -83,20 +83,21 @@ bool has_batch_norm_of_vectors(const Model& model) {
   return batch_norms(model) == Norms::of_vectors;
 }
 
-bool refuses_single_sample(Model& model, const Batch& sample,
+bool refuses_single_sample(Model& model, const std::vector<c10::Device>& devices,
+                           const Batch& sample,
                            const std::function<Outputs(const Batch&)>& forward) {
   const Norms norms = batch_norms(model);
   if (norms == Norms::none) return false;
   const c10::AutoGradMode no_grad(false);
   const EvaluationScope modes(model);  // restores them
   StepSnapshot before;
-  before.prepare(model, model.device());
+  before.prepare(model, devices);
   before.take();
   model.train(true);
   bool refused = norms == Norms::of_vectors;
   Batch zeros = sample;
   for (NamedTensor& input : zeros.inputs)
-    input.tensor = at::zeros(input.tensor.sizes(), input.tensor.options().device(model.device()));
+    input.tensor = at::zeros(input.tensor.sizes(), input.tensor.options().device(devices.front()));
   try {
     (void)forward(zeros);
     refused = false;
@@ -120,7 +121,7 @@ bool LearnerState::refuses_single_sample() {
     if (precision == Precision::bf16_true && input.tensor.is_floating_point())
       input.tensor = input.tensor.to(c10::kBFloat16);
   const bool refused = tare::refuses_single_sample(
-      model, sample, [this](const Batch& batch) { return compute(batch); });
+      model, devices(), sample, [this](const Batch& batch) { return compute(batch); });
   single_sample = SingleSample{.shape = shape, .refused = refused};
   return refused;
 }

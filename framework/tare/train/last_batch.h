@@ -39,10 +39,11 @@ void check_single_samples(const std::string& call, const BatchSizes& sizes,
                           const std::function<bool()>& refuses);
 
 /// Whether a batch norm of the model refuses to train on one sample like `sample`, a batch of one,
-/// tried by `forward` with zeros on the model's device, which may be meta. Leaves the model and the
-/// random generators as they were. Throws what `forward` throws, except LibTorch's errors other
-/// than OutOfMemory.
-[[nodiscard]] bool refuses_single_sample(Model& model, const Batch& sample,
+/// tried by `forward` with zeros on the first of the model's devices, which may be meta. Leaves the
+/// model and the random generators as they were. Throws what `forward` throws, except LibTorch's
+/// errors other than OutOfMemory.
+[[nodiscard]] bool refuses_single_sample(Model& model, const std::vector<c10::Device>& devices,
+                                         const Batch& sample,
                                          const std::function<Outputs(const Batch&)>& forward);
 /// Whether a model whose inputs are unknown has a batch norm of vectors. Images have more than one
 /// value per channel.

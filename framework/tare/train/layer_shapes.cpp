@@ -81,8 +81,9 @@ std::string module_of(const std::string& parameter) {
   return dot == std::string::npos ? "" : parameter.substr(0, dot);
 }
 
-Shapes layer_shapes(Model& model, const std::function<void()>& forward) {
-  const GeneratorScope generators(model.device());
+Shapes layer_shapes(Model& model, const std::vector<c10::Device>& devices,
+                    const std::function<void()>& forward) {
+  const GeneratorScope generators(devices);
   const EvaluationScope evaluating(model);
   const c10::AutoGradMode no_grad(false);
   const ShapeObserver observer(model);

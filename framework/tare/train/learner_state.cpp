@@ -22,13 +22,15 @@
 
 namespace tare {
 
-void LearnerState::set_up(c10::Device to) {
+void LearnerState::set_up(c10::Device to, parallel::Stages over) {
   precision = parse_precision(options.precision, "learner");
   set_recompute(options.recompute);
   loss = resolve(options.loss);
   for (const auto& metric : options.metrics) metrics.emplace_back(metric);
   check_metric_names();
   device = to;
+  stages = std::move(over);
+  devices_ = stages.empty() ? std::vector{device} : stages.devices();
   pins = memory::has_streams(to) && memory::backend(to).traits().pins;
   check_autocast();
   set_offload(options.offload);
@@ -39,13 +41,23 @@ void LearnerState::set_up(c10::Device to) {
   if (options.kernels.channels_last) model.to_channels_last();
   hold_frozen();
   if (device.is_meta()) return;
-  model.to(device);
+  place();
   if (options.group) {
     std::vector<at::Tensor> all;
     for (const NamedTensor& one : model.state()) all.push_back(one.tensor);
     options.group->broadcast(all);
   }
-  born_after = memory::backend(device).sequence();
+  for (const c10::Device one : devices()) born_after.push_back(memory::backend(one).sequence());
+}
+
+void LearnerState::place() {
+  stages.empty() ? parallel::place(model, device) : stages.place(model);
+}
+
+void LearnerState::gather(Outputs& outputs) const {
+  if (stages.size() < 2) return;
+  for (at::Tensor& output : outputs)
+    if (output.defined() && output.device() != output_device()) output = output.to(output_device());
 }
 
 void LearnerState::warn_of_precision() const {
@@ -106,7 +118,7 @@ void LearnerState::hold_frozen() {
   const auto hold = [&] { model.hold_frozen(on); };
   if (holds_frozen(model, on)) return;
   if (planned_compaction) return planned_compaction(hold);
-  if (device.is_cpu() || device.is_meta() || model.device() != device) return hold();
+  if (device.is_cpu() || device.is_meta() || model.device().is_cpu()) return hold();
   compact(hold);
 }
 
@@ -136,9 +148,9 @@ const DatasetPtr& LearnerState::split(Split which, const char* call) const {
 }
 
 void LearnerState::return_to_device() {
-  if (model.device() != device) model.to(device);
-  for (at::Tensor& tensor : state_on_host)
-    if (tensor.device() != device) tensor.set_data(tensor.to(device));
+  if (stages.empty() ? model.device() != device : !stages.holds(model)) place();
+  for (auto& [tensor, from] : state_on_host)
+    if (tensor.device() != from) tensor.set_data(tensor.to(from));
   state_on_host.clear();
 }
 
@@ -166,31 +178,31 @@ Optimizer& LearnerState::ensure_optimizer() {
                ? options.optimizer_factory(std::move(of))
                : make_optimizer(options.optimizer, std::move(of), /*with_tensors=*/for_card);
   };
-  if (const auto shard = own_shard())
-    optimizer = std::make_unique<parallel::ShardedOptimizer>(*shard, std::move(groups), make);
-  else
+  if (auto own = shard()) {
+    if (shards_parameters()) own->group = nullptr;  // ShardedExchange gives them to the others
+    optimizer = std::make_unique<parallel::ShardedOptimizer>(*own, std::move(groups), make);
+  } else {
     optimizer = make(std::move(groups));
+  }
   made_with_rate = optimizer->groups().front().lr;
   return *optimizer;
 }
 
-std::optional<parallel::Shard> LearnerState::own_shard() const {
-  if (options.data_parallel.shard == "none" || (!options.group && planned_ranks == 1))
+std::optional<parallel::Shard> LearnerState::shard() const {
+  if (options.data_parallel.shard == "none" || !group() || group()->size() == 1)
     return std::nullopt;
-  parallel::Shard shard;
-  shard.owners = parallel::owners_of(model.parameters(),
-                                     options.group ? options.group->size() : planned_ranks);
-  if (options.group) {
-    shard.group = options.group.get();
-    shard.rank = options.group->rank();
-    return shard;
-  }
-  std::vector<size_t> bytes(static_cast<size_t>(planned_ranks), 0);  // a plan is of the largest
-  for (const Parameter& one : model.parameters())
-    if (one.tensor.requires_grad())
-      bytes[static_cast<size_t>(shard.owners.at(one.name))] += one.tensor.nbytes();
-  shard.rank = std::ranges::max_element(bytes) - bytes.begin();
-  return shard;
+  return parallel::Shard{.owners = parallel::owners_of(model.parameters(), group()->size()),
+                         .rank = group()->rank(),
+                         .group = group()};
+}
+
+bool LearnerState::shards_gradients() const {
+  const std::string& kept = options.data_parallel.shard;
+  return (kept == "gradients" || kept == "parameters") && group() && group()->size() > 1;
+}
+
+bool LearnerState::shards_parameters() const {
+  return options.data_parallel.shard == "parameters" && shards_gradients();
 }
 
 std::vector<ParameterGroup> LearnerState::groups() const {
@@ -235,13 +247,15 @@ double LearnerState::base_rate() {
 }
 
 void LearnerState::check_devices(const Batch& batch) const {
-  for (const auto* list : {&batch.inputs, &batch.targets}) {
-    for (const auto& [name, tensor] : *list) {
-      if (!tensor.defined() || tensor.device() == device) continue;
+  const auto check_list = [](const auto& list, c10::Device wanted) {
+    for (const auto& [name, tensor] : list) {
+      if (!tensor.defined() || tensor.device() == wanted) continue;
       throw DeviceError("learner.batch", printable(name) + " on " + tensor.device().str(),
-                        "model on " + device.str());
+                        "model on " + wanted.str());
     }
-  }
+  };
+  check_list(batch.inputs, device);
+  check_list(batch.targets, output_device());
 }
 
 std::optional<LabelRange> LearnerState::labels_of(const at::Tensor& target) const {
@@ -412,7 +426,7 @@ LearnerState::Gradients LearnerState::take_gradients() const {
       at::Tensor& gradient = parameter.tensor.mutable_grad();
       if (!gradient.defined()) continue;
       at::Tensor earlier = std::exchange(gradient, {});
-      taken.emplace_back(parameter.tensor, options.group ? earlier.clone() : std::move(earlier));
+      taken.emplace_back(parameter.tensor, this->group() ? earlier.clone() : std::move(earlier));
     }
   }
   return taken;
@@ -428,9 +442,11 @@ void LearnerState::add_gradients(const Gradients& gradients) {
 
 int64_t LearnerState::gradient_bytes() const {
   int64_t bytes = 0;
+  const auto own = shards_gradients() ? shard() : std::nullopt;
   for (const auto& group : optimizer->groups())
     for (const auto& parameter : group.parameters)
-      bytes += static_cast<int64_t>(parameter.tensor.nbytes());
+      if (!own || own->owners.at(parameter.name) == own->rank)
+        bytes += static_cast<int64_t>(parameter.tensor.nbytes());
   return bytes;
 }
 
@@ -448,7 +464,7 @@ LoaderOptions LearnerState::shared(LoaderOptions loader) const {
 
 void LearnerState::merge_over_ranks(std::vector<MetricState>& seen) const {
   for (MetricState& metric : seen) {
-    const auto states = options.group->tensors(metric.state());
+    const auto states = group()->tensors(metric.state());
     MetricState all = metric;
     all.reset();
     for (const auto& state : states) all.merge(metric.with_state(state));
@@ -468,7 +484,7 @@ MicroBatches::Settings LearnerState::validation_micro_batches(int64_t first) con
 
 MicroBatches::Settings LearnerState::training_micro_batches(int64_t first) const {
   auto settings = micro_batches("train");
-  const bool whole = options.group && options.data_parallel.sync_batch_norm;
+  const bool whole = group() && options.data_parallel.sync_batch_norm;
   if (options.step_in_backward || whole) settings.fixed = own_batch();
   if (settings.fixed) return settings;
   settings.search.start = first;

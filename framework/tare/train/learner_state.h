@@ -19,6 +19,7 @@
 #include "tare/model/precision.h"
 #include "tare/optim/grad_scaler.h"
 #include "tare/parallel/group.h"
+#include "tare/parallel/stages.h"
 #include "tare/train/bundle_data.h"
 #include "tare/train/compute_error.h"
 #include "tare/train/micro_batches.h"
@@ -68,8 +69,10 @@ struct LearnerState {
   Model model;
   Splits data;
   LearnerOptions options;
-  c10::Device device = c10::kCPU;
-  uint64_t born_after = 0;  ///< the newest block of the device when the Learner was made
+  c10::Device device = c10::kCPU;  ///< of the model or, with stages, of the first of them
+  parallel::Stages stages{};       ///< empty: the model is on one device
+  /// Holds the newest block of each of devices() when the Learner was made.
+  std::vector<uint64_t> born_after{};
   Precision precision = Precision::fp32;
   std::optional<AutocastState> autocast{};  ///< of the forward
   std::optional<GradScaler> scaler{};       ///< for fp16
@@ -77,7 +80,12 @@ struct LearnerState {
   ResolvedLoss loss;
   std::vector<MetricState> metrics;
   std::unique_ptr<Optimizer> optimizer;
-  std::vector<at::Tensor> state_on_host{};  ///< of the optimizer, see return_to_device()
+  /// Holds tensors of the optimizer with the devices that they are from, see return_to_device().
+  struct OnHost {
+    at::Tensor tensor{};
+    c10::Device device = c10::kCPU;
+  };
+  std::vector<OnHost> state_on_host{};
   double made_with_rate = 0;  ///< learning rate of the new optimizer, before any schedule
   std::vector<EpochRow> history;
   int64_t restored_epoch = 0;                          // see TrainState
@@ -131,8 +139,10 @@ struct LearnerState {
   /// Whether optimizers count their steps in tensors, as they do on a card: set for a plan of a
   /// card.
   bool for_card = false;
-  /// Counts the ranks of a plan, which has no group.
-  int64_t planned_ranks = 1;
+  /// Takes the place of LearnerOptions::group in a plan, whose batches are the parts of a rank.
+  std::shared_ptr<parallel::Group> planned_group{};
+  /// Called before each forward, for a plan of a model on several cards; unset: no such plan.
+  std::function<void()> before_forward{};
   /// Does to the trace of a plan for a card what compact() does to a card; unset: no such plan.
   std::function<void(const std::function<void()>& meanwhile)> planned_compaction{};
   bool pins = false;  ///< the device copies from pinned memory beside its computation
@@ -143,17 +153,31 @@ struct LearnerState {
   /// Holds the samples of the validation split for a plan, which goes through a few batches of it.
   std::optional<int64_t> planned_valid_samples;
 
+  /// Returns the ranks that train together, or are planned; null: the process is alone.
+  [[nodiscard]] parallel::Group* group() const {
+    return planned_group ? planned_group.get() : options.group.get();
+  }
   /// Whether the process trains alone, or is the rank that writes the files of the job.
-  [[nodiscard]] bool is_first_rank() const { return !options.group || options.group->is_first(); }
+  [[nodiscard]] bool is_first_rank() const { return !group() || group()->is_first(); }
   /// Returns the samples of the largest part of a batch that a rank works on.
   [[nodiscard]] int64_t own_batch() const;
   /// Adds to the options of a loader which part of each batch is this rank's.
   [[nodiscard]] LoaderOptions shared(LoaderOptions loader) const;
   /// Puts what all ranks have seen in the place of what this one has.
   void merge_over_ranks(std::vector<MetricState>& seen) const;
-  /// Resolves the names in the options and brings the model to its device and type. Throws
-  /// ConfigError.
-  void set_up(c10::Device to);
+  /// Resolves the names in the options and brings the model to its device, or to those of stages,
+  /// and type. Throws ConfigError.
+  void set_up(c10::Device to, parallel::Stages over = {});
+  /// Returns the devices of the model, each once, from input to output.
+  [[nodiscard]] const std::vector<c10::Device>& devices() const { return devices_; }
+  /// Returns the device of the outputs, where targets are and losses are computed.
+  [[nodiscard]] c10::Device output_device() const {
+    return stages.empty() ? device : stages.all().back().device;
+  }
+  /// Moves the model to its device or devices.
+  void place();
+  /// Copies outputs that another stage than the last has made to output_device().
+  void gather(Outputs& outputs) const;
   /// Throws ConfigError, naming `call`, for what Learner::set_up() does not take.
   void check(const FitSetup& setup, const std::string& call) const;
   /// Throws ConfigError for two metrics of one name.
@@ -208,8 +232,15 @@ struct LearnerState {
   /// Returns a host batch with converted inputs, pinned where that lets copies run beside.
   [[nodiscard]] Batch ready_to_send(const Batch& on_host) const;
   Optimizer& ensure_optimizer();
-  /// Returns which parameters' state this rank keeps; unset: that of all.
-  [[nodiscard]] std::optional<parallel::Shard> own_shard() const;
+  /// Returns what this rank keeps a part of; unset: it has the whole.
+  [[nodiscard]] std::optional<parallel::Shard> shard() const;
+  /// Whether each rank keeps the gradients of its own parameters alone, and their values.
+  [[nodiscard]] bool shards_gradients() const;
+  [[nodiscard]] bool shards_parameters() const;
+  /// Gives this rank all parameters in a fit that shards them, as long as the result lives.
+  [[nodiscard]] std::shared_ptr<void> whole_parameters() const;
+  /// Puts together what each rank has a part of.
+  [[nodiscard]] std::vector<NamedTensor> over_ranks(const std::vector<NamedTensor>& own) const;
   /// Returns the parameter groups of the optimizer or, one after the other, of the optimizers.
   [[nodiscard]] std::vector<ParameterGroup> groups() const;
   [[nodiscard]] std::vector<std::string> optimizer_names() const;  ///< of several optimizers
@@ -380,6 +411,9 @@ struct LearnerState {
   /// Throws StateError, naming `call`, for data that no bundle can describe.
   [[nodiscard]] BundleManifest manifest(const std::vector<std::string>& labels,
                                         const char* call) const;
+
+ private:
+  std::vector<c10::Device> devices_{c10::kCPU};
 };
 
 /// Adds "name float32 [16, 3]" to the operands; an undefined tensor is skipped.

@@ -83,8 +83,7 @@ LrFindResult search_rate(LearnerState& state, LearnerView& learner, LrSearch sea
                          const char* call) {
   SetAside before(state);
   const bool planned = search.planned_epochs > 0;
-  const auto recorder =
-      std::make_shared<LrRecorder>(search.options, !planned, state.options.group.get());
+  const auto recorder = std::make_shared<LrRecorder>(search.options, !planned, state.group());
   LrFindResult result{.steps = search.options.steps, .suggestion = search.options.suggestion};
   try {
     state.ensure_optimizer();

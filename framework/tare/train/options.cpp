@@ -14,6 +14,7 @@ void visit_fields(config::Visitor& visit, LearnerOptions& o) {
   visit("loss", o.loss);
   visit("metrics", o.metrics);
   visit("device", o.device);
+  visit("stages", o.stages);
   visit("batch", o.batch, config::at_least(1));
   visit.as<MicroBatch>("micro_batch", o.micro_batch, config::at_least(1));
   visit.as<BlockNames>("recompute", o.recompute);

@@ -93,20 +93,26 @@ namespace {
 std::string prefix_of(int64_t rank) { return "rank" + std::to_string(rank) + '/'; }
 
 std::vector<NamedTensor> rng_of(const LearnerState& state) {
-  if (!state.loop || !state.loop->snapshot().taken()) return rng_state(state.device);
-  const GeneratorScope now(state.device);
+  if (state.device.is_meta()) {  // a plan, which has their sizes alone
+    std::vector<NamedTensor> states = rng_state(c10::kCPU);
+    for (NamedTensor& one : states)
+      one.tensor = at::empty_like(one.tensor, at::TensorOptions(c10::kMeta));
+    return states;
+  }
+  if (!state.loop || !state.loop->snapshot().taken()) return rng_state(state.devices());
+  const GeneratorScope now(state.devices());
   state.loop->snapshot().restore_generators();
-  return rng_state(state.device);
+  return rng_state(state.devices());
 }
 
 }  // namespace
 
 std::vector<NamedTensor> LearnerState::saved_rng() const {
   std::vector<NamedTensor> own = rng_of(*this);
-  if (!options.group) return own;
+  if (!group()) return own;
   std::vector<at::Tensor> states;
   for (const NamedTensor& one : own) states.push_back(one.tensor);
-  const auto all = options.group->tensors(states);
+  const auto all = group()->tensors(states);
   for (size_t rank = 1; rank < all.size(); ++rank)
     for (size_t i = 0; i < all[rank].size(); ++i)  // a host, then a card, of which each has its own
       own.push_back({prefix_of(static_cast<int64_t>(rank)) + (i == 0 ? "rng/cpu" : "rng/device"),
@@ -134,28 +140,41 @@ std::vector<NamedTensor> LearnerState::saved_gradients() const {
         loop ? loop->earlier_gradient(parameter.tensor) : parameter.tensor.grad();
     if (gradient.defined()) saved.push_back({kGradient + parameter.name, gradient});
   }
+  if (group() && shards_gradients()) return over_ranks(saved);
   return saved;
 }
 
-std::vector<NamedTensor> LearnerState::saved_optimizer() const {
-  if (!optimizer) return {};
-  std::vector<NamedTensor> own = optimizer->state();
-  if (!options.group || options.data_parallel.shard == "none") return own;
+std::shared_ptr<void> LearnerState::whole_parameters() const {
+  if (!loop || !loop->sharded()) return nullptr;
+  return std::make_shared<parallel::ShardedExchange::Whole>(loop->sharded());
+}
+
+std::vector<NamedTensor> LearnerState::over_ranks(const std::vector<NamedTensor>& own) const {
   std::string names;
   std::vector<at::Tensor> tensors;
   for (const NamedTensor& one : own) {
     names += one.name + '\n';
     tensors.push_back(one.tensor);
   }
-  const auto all_names = options.group->texts(names);
-  const auto all = options.group->tensors(tensors);
+  const auto all_names = group()->texts(names);
+  const auto all = group()->tensors(tensors);
   std::vector<NamedTensor> whole;
   for (size_t rank = 0; rank < all.size(); ++rank) {
     std::istringstream lines(all_names[rank]);
     size_t i = 0;
-    for (std::string name; std::getline(lines, name);) whole.push_back({name, all[rank].at(i++)});
+    // In a plan all ranks have the names of this one, and yet tensors of their own.
+    const std::string of_rank =
+        group()->is_planned() ? prefix_of(static_cast<int64_t>(rank)) : std::string();
+    for (std::string name; std::getline(lines, name);)
+      whole.push_back({of_rank + name, all[rank].at(i++)});
   }
   return whole;
+}
+
+std::vector<NamedTensor> LearnerState::saved_optimizer() const {
+  if (!optimizer) return {};
+  if (!group() || options.data_parallel.shard == "none") return optimizer->state();
+  return over_ranks(optimizer->state());
 }
 
 checkpoint::Contents LearnerState::contents(const CopyTensors& copy) const {
@@ -167,7 +186,7 @@ checkpoint::Contents LearnerState::contents(const CopyTensors& copy) const {
                      std::make_move_iterator(more.end()));
   };
   append(saved_gradients());
-  if (copy) {
+  if (copy && is_first_rank()) {
     copy("model", all.model);
     copy("optimizer", all.optimizer);
     copy("extra", all.extra);
@@ -182,6 +201,7 @@ checkpoint::Contents LearnerState::contents(const CopyTensors& copy) const {
 LearnerState::Gradients LearnerState::loaded_gradients(const std::vector<NamedTensor>& extra,
                                                        const std::string& path) const {
   const c10::AutoGradMode no_grad(false);
+  const auto own = shards_gradients() ? shard() : std::nullopt;
   Gradients loaded;
   for (const auto& [name, tensor] : extra) {
     if (!name.starts_with(kGradient)) continue;
@@ -189,6 +209,7 @@ LearnerState::Gradients LearnerState::loaded_gradients(const std::vector<NamedTe
     const auto parameter = std::ranges::find(all, name.substr(kGradient.size()), &Parameter::name);
     if (parameter == all.end() || parameter->tensor.sizes() != tensor.sizes())
       throw FormatError("learner.load", path, name, "is the gradient of another model's parameter");
+    if (own && own->owners.at(parameter->name) != own->rank) continue;
     at::Tensor gradient = at::empty_like(parameter->tensor);
     gradient.copy_(tensor);
     loaded.emplace_back(parameter->tensor, std::move(gradient));

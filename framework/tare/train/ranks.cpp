@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "tare/base/log.h"
 #include "tare/train/learner_state.h"
 
 namespace tare {
@@ -39,7 +40,7 @@ LossTotals sum_over(parallel::Group& group, const LossTotals& own) {
   return all;
 }
 
-Ranks::Ranks(LearnerState& state) : state_(state), group_(*state.options.group) {
+Ranks::Ranks(LearnerState& state) : state_(state), group_(*state.group()) {
   for (const auto& buffer : state.model.buffers()) buffers_.push_back(buffer.tensor);
 }
 
@@ -65,6 +66,7 @@ void Ranks::begin_step(Optimizer& optimizer, double counted, const Wish& own) {
   agreed_ = false;
   exchange_ = group_.start(numbers);
   group_.broadcast(buffers_);
+  if (state_.shards_gradients()) return;  // ShardedExchange does it
   now_ = &averaging(optimizer);
   now_->begin_step();
 }
@@ -86,6 +88,19 @@ std::unique_ptr<parallel::SyncBatchNormScope> Ranks::norms(bool counts) const {
   return std::make_unique<parallel::SyncBatchNormScope>(group_, counts);
 }
 
+void Ranks::agree_on_parts(std::vector<BatchPart>& parts) {
+  double most = 0;
+  for (const Numbers& of_rank : group_.exchange({static_cast<double>(parts.size())}))
+    most = std::max(most, of_rank.front());
+  while (static_cast<double>(parts.size()) < most)
+    parts.push_back({.batch = parts.back().batch, .share = 0, .counted = 0});
+}
+
+bool Ranks::all(bool own) {
+  return std::ranges::all_of(group_.exchange({own ? 1.0 : 0.0}),
+                             [](const Numbers& of_rank) { return of_rank.front() != 0; });
+}
+
 void Ranks::agree_to_step() {
   (void)group_.exchange({1});
   agreed_ = true;
@@ -101,6 +116,13 @@ void Ranks::start_over() {
   averaging_.clear();
   group_.start_over();
   begin_step(*optimizer_, counted_, own_);
+}
+
+void Ranks::log_times() const {
+  for (const auto& [optimizer, averaging] : averaging_) {
+    const parallel::DataParallel::Times times = averaging->times();
+    if (times.steps > 0) log::debug("rank " + std::to_string(group_.rank()) + ": " + times.str());
+  }
 }
 
 Wish Ranks::settle(const Wish& own) {

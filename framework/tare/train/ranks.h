@@ -12,6 +12,7 @@
 #include "tare/parallel/group.h"
 #include "tare/parallel/sync_batch_norm.h"
 #include "tare/train/loss_meter.h"
+#include "tare/train/micro_batches.h"
 
 namespace tare {
 
@@ -59,6 +60,11 @@ class Ranks {
   /// Lets batch norms of this thread normalise over all ranks as long as the result lives, where
   /// the options say so; `counts`: whether the batch of this rank counts.
   [[nodiscard]] std::unique_ptr<parallel::SyncBatchNormScope> norms(bool counts) const;
+  /// Gives all ranks as many parts of their batch, where exchanges belong to each: a rank with
+  /// fewer repeats its last one, which does not count there.
+  void agree_on_parts(std::vector<BatchPart>& parts);
+  /// Whether `own` is true on all ranks. Waits for them.
+  [[nodiscard]] bool all(bool own);
   /// Waits until all ranks have come through their backward, so that all of them step or none does.
   /// Throws OutOfMemory where one of them has not.
   void agree_to_step();
@@ -68,6 +74,8 @@ class Ranks {
   /// Returns what all ranks wanted when the step began.
   [[nodiscard]] const Wish& known() const { return known_; }
 
+  /// Logs how long the exchange of gradients takes in a step.
+  void log_times() const;
   /// Returns what all ranks want now. Waits for them.
   [[nodiscard]] Wish settle(const Wish& own);
   /// Tells the other ranks why this one stops, see Group::fail().

@@ -11,17 +11,20 @@
 namespace tare {
 namespace {
 
-std::vector<c10::Device> generators_of(c10::Device device) {
+std::vector<c10::Device> generators_of(const std::vector<c10::Device>& devices) {
   std::vector<c10::Device> all{c10::kCPU};
-  if (device != c10::Device(c10::kCPU)) all.push_back(device);
+  for (const c10::Device device : devices)
+    if (device != c10::Device(c10::kCPU)) all.push_back(device);
   return all;
 }
 
 }  // namespace
 
-std::vector<NamedTensor> rng_state(c10::Device device) {
+std::vector<NamedTensor> rng_state(c10::Device device) { return rng_state(std::vector{device}); }
+
+std::vector<NamedTensor> rng_state(const std::vector<c10::Device>& devices) {
   std::vector<NamedTensor> state;
-  for (const auto d : generators_of(device)) {
+  for (const auto d : generators_of(devices)) {
     at::Generator generator = at::globalContext().defaultGenerator(d);
     const std::lock_guard<std::mutex> lock(generator.mutex());
     state.push_back({"rng/" + d.str(), generator.get_state()});
@@ -29,9 +32,9 @@ std::vector<NamedTensor> rng_state(c10::Device device) {
   return state;
 }
 
-void check_rng_state(c10::Device device, const std::vector<NamedTensor>& state,
+void check_rng_state(const std::vector<c10::Device>& devices, const std::vector<NamedTensor>& state,
                      std::string_view operation, const std::filesystem::path& path) {
-  for (const auto d : generators_of(device)) {
+  for (const auto d : generators_of(devices)) {
     for (const auto& [name, tensor] : state) {
       if (name != "rng/" + d.str()) continue;
       at::Generator generator = at::globalContext().defaultGenerator(d);
@@ -50,8 +53,8 @@ void check_rng_state(c10::Device device, const std::vector<NamedTensor>& state,
   }
 }
 
-void set_rng_state(c10::Device device, const std::vector<NamedTensor>& state) {
-  for (const auto d : generators_of(device)) {
+void set_rng_state(const std::vector<c10::Device>& devices, const std::vector<NamedTensor>& state) {
+  for (const auto d : generators_of(devices)) {
     for (const auto& [name, tensor] : state) {
       if (name != "rng/" + d.str()) continue;
       at::Generator generator = at::globalContext().defaultGenerator(d);

@@ -62,7 +62,7 @@ SetAside::SetAside(LearnerState& state)
       sizes_(state.sizes.found()),
       recomputing_(state.recomputing) {
   const memory::Phase phase(memory::PhaseKind::step);
-  generators_.take(state.device);
+  generators_.take(state.devices());
   const bool all = static_cast<bool>(state.options.task);
   for (const auto& parameter : state.model.parameters())
     if (all || parameter.tensor.requires_grad())

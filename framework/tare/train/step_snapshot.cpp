@@ -4,10 +4,12 @@
 #include <ATen/ops/empty_like.h>
 #include <c10/core/GradMode.h>
 
+#include <utility>
+
 namespace tare {
 
-void StepSnapshot::prepare(const Model& model, c10::Device device) {
-  device_ = device;
+void StepSnapshot::prepare(const Model& model, std::vector<c10::Device> devices) {
+  devices_ = std::move(devices);
   for (const auto& [name, tensor] : model.buffers()) {
     buffers_.push_back(tensor);
     copies_.push_back(at::empty_like(tensor));
@@ -20,7 +22,7 @@ void StepSnapshot::take() {
     for (size_t i = 0; i < buffers_.size(); ++i)
       copies_[i].copy_(buffers_[i], /*non_blocking=*/true);
   }
-  generators_.take(device_);
+  generators_.take(devices_);
   taken_ = true;
 }
 

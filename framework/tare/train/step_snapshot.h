@@ -11,12 +11,12 @@
 namespace tare {
 
 /// Copies a model's buffers (running statistics) and the states of the random generators of host
-/// and device, as they are before a step. Memory is allocated once, by prepare(). Does not wait for
-/// the device.
+/// and devices, as they are before a step. Memory is allocated once, by prepare(). Does not wait
+/// for a device.
 class StepSnapshot {
  public:
   /// Allocates copies of the buffers of `model`, which must outlive this. Throws OutOfMemory.
-  void prepare(const Model& model, c10::Device device);
+  void prepare(const Model& model, std::vector<c10::Device> devices);
   /// Copies buffers and generator states; allocates nothing.
   void take();
   /// Restores what take() copied; does nothing if it was dropped or never taken.
@@ -32,7 +32,7 @@ class StepSnapshot {
  private:
   std::vector<at::Tensor> buffers_, copies_;
   GeneratorSnapshot generators_;
-  c10::Device device_ = c10::kCPU;
+  std::vector<c10::Device> devices_{c10::kCPU};
   bool taken_ = false;
 };
 

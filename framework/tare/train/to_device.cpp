@@ -35,9 +35,11 @@ std::vector<int64_t> labels_in(const at::Tensor& target) {
 /// Is not inlined, so that a step on the host does without its frame.
 [[gnu::noinline]] void send(LearnerState& state, Batch& batch) {
   const Batch on_host = std::exchange(batch, state.ready_to_send(batch));
-  for (auto* const list : {&batch.inputs, &batch.targets})
-    for (NamedTensor& named : *list)
-      named.tensor = named.tensor.to(state.device, /*non_blocking=*/true);
+  const auto send_to = [](c10::Device device, auto& list) {
+    for (NamedTensor& named : list) named.tensor = named.tensor.to(device, /*non_blocking=*/true);
+  };
+  send_to(state.device, batch.inputs);
+  send_to(state.output_device(), batch.targets);
   state.note_batch(on_host, batch);
 }
 
