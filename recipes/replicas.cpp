@@ -33,7 +33,9 @@ std::vector<EpochRow> fit(const std::string& device, const Task& task) {
   options.device = device;
   options.batch = 100;
   options.task = task;
-  Learner learner(net(), split(generated_digits({.count = 4000, .size = 16})), options);
+  const auto data =
+      datasets::make({.name = "generated_digits", .size = 16, .count = 4000, .style = "written"});
+  Learner learner(net(), data.splits, options);
   const FitResult result = learner.fit(kEpochs, {.lr = 1e-2});
   learner.destroy();
   return result.epochs;

@@ -30,6 +30,7 @@ using ::testing::Not;
 
 /// A recipe whose figures do not depend on how a batch is divided, with an uneven last batch.
 constexpr const char* kRecipe = R"(name: shared
+device: cpu
 batch: 48
 save_every: 5
 data: {name: generated_digits, count: 500, size: 12}
@@ -232,6 +233,13 @@ TEST(RanksCommand, RefusesBadInputOnce) {
   write_recipe(folder.path());
   const ProgramResult zero = run(folder.path(), {"--ranks", "0"});
   EXPECT_EQ(zero.status, 2);
+  const ProgramResult backend = run(folder.path(), {"--ranks", "2", "--backend", "mpi"});
+  EXPECT_EQ(backend.status, 2);
+  EXPECT_THAT(backend.err, HasSubstr("allowed: auto, gloo, nccl"));
+  const ProgramResult on_host = run(folder.path(), {"--ranks", "2", "--backend", "nccl"});
+  EXPECT_EQ(on_host.status, 2) << on_host.err;
+  EXPECT_THAT(on_host.err, HasSubstr("rank 0 trains on the host, and nccl exchanges tensors of "
+                                     "cards; take --backend gloo"));
   const ProgramResult key = run(folder.path(), {"--ranks", "2", "batchh=3"});
   EXPECT_EQ(key.status, 2);
   EXPECT_THAT(key.err, HasSubstr("batchh"));

@@ -8,6 +8,7 @@
 namespace tare {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -30,6 +31,12 @@ TEST(CudaPlugin, LoadsWhatRegistersCuda) {
 
 TEST(CudaPlugin, OffersItsEntry) {
   EXPECT_THAT(readelf("--dyn-syms"), HasSubstr(" tare_open_plugin"));
+}
+
+// The layout of this class depends on the version of nccl.h. LibTorch looks for its functions in
+// the plug-in first.
+TEST(CudaPlugin, KeepsItsCopyOfTheOptionsOfNcclToItself) {
+  EXPECT_THAT(readelf("--dyn-syms"), Not(ContainsRegex(" WEAK [^\n]*ProcessGroupNCCL7Options")));
 }
 
 // A second copy of the host allocator in the plug-in would count for itself.

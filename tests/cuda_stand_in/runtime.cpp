@@ -380,6 +380,7 @@ EXPORTED cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   return wait();
 }
 EXPORTED cudaError_t cudaStreamQuery(cudaStream_t stream) {
+  if (is_running(place_on(stream))) return fail(cudaErrorNotReady);
   wait_for(place_on(stream));
   return cudaSuccess;
 }
@@ -419,6 +420,7 @@ EXPORTED cudaError_t cudaEventDestroy(cudaEvent_t event) {
   return cudaSuccess;
 }
 EXPORTED cudaError_t cudaEventQuery(cudaEvent_t event) {
+  if (is_running(of(event).place)) return fail(cudaErrorNotReady);
   const bool is_through = of(event).waits != waits && is_done(of(event).place);
   if (!is_through && of(event).asked++ < lag()) return fail(cudaErrorNotReady);
   wait_for(of(event).place);

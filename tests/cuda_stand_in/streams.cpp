@@ -2,8 +2,11 @@
 #include "streams.h"
 
 #include <algorithm>
+#include <chrono>
 #include <deque>
+#include <memory>
 #include <mutex>
+#include <thread>
 #include <unordered_map>
 #include <utility>
 
@@ -23,6 +26,12 @@ std::mutex mutex;
 uint64_t given = 0, settled = 0;
 /// Never destroyed: streams are used until the last destructor of the process.
 auto& queues = *new std::unordered_map<cudaStream_t, Queue>;
+auto& threads = *new std::unordered_map<cudaStream_t, std::shared_future<void>>;
+
+/// Waits for the threads, without the lock.
+void wait_for_thread(const Place& place) {
+  if (place.beside.valid()) place.beside.wait();
+}
 
 /// The default stream has no address but a number, or none.
 bool is_late(cudaStream_t stream) {
@@ -80,7 +89,29 @@ bool is_early(cudaStream_t stream) {
 
 Place place_on(cudaStream_t stream) {
   const std::lock_guard lock(mutex);
-  return end_of(stream);
+  Place place = end_of(stream);
+  if (const auto found = threads.find(stream); found != threads.end()) place.beside = found->second;
+  return place;
+}
+
+void run_beside(cudaStream_t stream, std::function<void()> work) {
+  const Place before = place_on(stream);
+  wait_for({before.stream, before.count});
+  auto done = std::make_shared<std::promise<void>>();
+  {
+    const std::lock_guard lock(mutex);
+    threads[stream] = done->get_future().share();
+  }
+  std::thread([before, done, work = std::move(work)] {
+    wait_for_thread(before);
+    work();
+    done->set_value();
+  }).detach();
+}
+
+bool is_running(const Place& place) {
+  return place.beside.valid() &&
+         place.beside.wait_for(std::chrono::seconds(0)) != std::future_status::ready;
 }
 
 bool is_done(const Place& place) {
@@ -90,12 +121,14 @@ bool is_done(const Place& place) {
 }
 
 void wait_for(const Place& place) {
+  wait_for_thread(place);
   const std::lock_guard lock(mutex);
   if (is_late(place.stream)) return advance(place);
   settled = std::max(settled, place.count);
 }
 
 void wait_on(cudaStream_t stream, const Place& place) {
+  wait_for_thread(place);
   const std::lock_guard lock(mutex);
   if (!is_late(stream)) return advance(place);
   Queue& queue = queues[stream];
@@ -111,7 +144,11 @@ void wait_on(cudaStream_t stream, const Place& place) {
 }
 
 void wait_for_all() {
-  const std::lock_guard lock(mutex);
+  std::unique_lock lock(mutex);
+  const auto running = threads;
+  lock.unlock();
+  for (const auto& [stream, done] : running) done.wait();
+  lock.lock();
   for (const auto& [stream, queue] : queues) advance(end_of(stream));
   settled = given;
 }

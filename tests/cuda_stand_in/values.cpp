@@ -369,6 +369,9 @@ class Unserved final : public c10::OperatorKernel {
   c10::SafeKernelFunction real_;
 };
 
+/// Whether an operator exchanges tensors between processes: the stand-in's NCCL does, with values.
+bool is_exchange(const std::string& name) { return name.starts_with("c10d::"); }
+
 bool is_view(const c10::FunctionSchema& schema) {
   for (const auto& r : schema.returns())
     if (r.alias_info() && !r.alias_info()->isWrite()) return true;
@@ -412,7 +415,9 @@ bool put_over() {
   const c10::WarningUtils::WarningHandlerGuard guard(&nothing);
   for (const auto& name : names) {
     const auto op = dispatcher.findOp(name);
-    if (!op || !op->hasSchema() || kept.contains(name.name) || is_view(op->schema())) continue;
+    if (!op || !op->hasSchema() || kept.contains(name.name) || is_exchange(name.name) ||
+        is_view(op->schema()))
+      continue;
     const bool served = (name.overload_name.empty() && stand_in::serve_of(name.name)) ||
                         op->hasComputedKernelForDispatchKey(c10::DispatchKey::CPU);
     if (trace && !served)

@@ -195,9 +195,12 @@ TEST_P(CudaStages, ArePlannedCardByCard) {
     peaks.push_back(std::make_unique<memory::PeakScope>(cards_[i]));
   }
   learner->fit(2);
+  // Some scalars of a step, in blocks of 512 bytes, are counted on another card.
+  constexpr int64_t kBlocks = 8 * 512;
   for (size_t i = 0; i < 2; ++i)
-    EXPECT_EQ(plan.stages[i].peak_bytes, peaks[i]->peak_above_start_bytes())
-        << plan.stages[i].device << ", " << plan.stages[i].groups;
+    EXPECT_LE(std::abs(plan.stages[i].peak_bytes - peaks[i]->peak_above_start_bytes()), kBlocks)
+        << plan.stages[i].device << ", " << plan.stages[i].groups << ": planned "
+        << plan.stages[i].peak_bytes << ", measured " << peaks[i]->peak_above_start_bytes();
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, CudaStages, ::testing::Values("resnet18", "gpt", "vit", "unet"),

@@ -49,10 +49,10 @@ class Job {
 
 /// Returns what each rank has printed; fails where one has ended with an error.
 inline std::vector<nlohmann::json> results_of(
-    int64_t size, const std::string& what,
-    const nlohmann::json& options = nlohmann::json::object()) {
+    int64_t size, const std::string& what, const nlohmann::json& options = nlohmann::json::object(),
+    const Variables& variables = {}) {
   std::vector<nlohmann::json> all;
-  for (const ProgramResult& one : Job(size, what, options).wait()) {
+  for (const ProgramResult& one : Job(size, what, options, variables).wait()) {
     EXPECT_EQ(one.status, 0) << one.err;
     all.push_back(one.status == 0 ? nlohmann::json::parse(one.out) : nlohmann::json());
   }

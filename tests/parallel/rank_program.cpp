@@ -16,6 +16,7 @@
 #include "tare/model/registry.h"
 #include "tare/parallel/data_parallel.h"
 #include "tare/parallel/group.h"
+#include "tare/runtime/device_name.h"
 #include "tare/runtime/init.h"
 
 namespace tare {
@@ -24,13 +25,20 @@ namespace {
 using nlohmann::json;
 using parallel::Group;
 
-std::shared_ptr<Group> join() {
+std::shared_ptr<Group> join(const json& options) {
   const char* answer = std::getenv("TEST_ANSWER_SECONDS");
   const char* meeting = std::getenv("TEST_MEETING_SECONDS");
   return std::make_shared<Group>(
       parallel::this_world(),
       parallel::GroupOptions{.meeting_seconds = meeting ? std::atof(meeting) : 30,
-                             .answer_seconds = answer ? std::atof(answer) : 30});
+                             .answer_seconds = answer ? std::atof(answer) : 30,
+                             .backend = options.value("backend", "auto")});
+}
+
+/// Returns the device of this rank; "own card": that of its number.
+std::string device_of(const json& options) {
+  const std::string device = options.value("device", "cpu");
+  return device == "own card" ? "cuda:" + std::to_string(parallel::this_world().rank) : device;
 }
 
 json exchange(Group& group) {
@@ -113,7 +121,7 @@ json fit(std::shared_ptr<Group> group, const json& options) {
   const auto changes = std::make_shared<ChangeCount>();
   LearnerOptions o{
       .metrics = {"accuracy", "auroc", "f1"},
-      .device = "cpu",
+      .device = device_of(options),
       .batch = batch,
       .optimizer = {.kind = options.value("optimizer", "sgd"), .lr = 0.05, .momentum = 0.9},
       .workers = setting(options, "workers", 0),
@@ -140,14 +148,15 @@ json fit(std::shared_ptr<Group> group, const json& options) {
                      options["save"].get<std::string>());
   }
   if (options.value("freeze", false)) learner.freeze();
-  const int64_t now = memory::backend(c10::kCPU).usage().allocated_bytes;
+  auto& backend = memory::backend(learner.device());
+  const int64_t now = backend.usage().allocated_bytes;
   if (group && options.contains("budget") && group->rank() == 1)
-    memory::set_host_budget(now + options["budget"].get<int64_t>());
-  std::optional<memory::PeakScope> peak(c10::kCPU);
+    backend.set_budget(now + options["budget"].get<int64_t>());
+  std::optional<memory::PeakScope> peak(learner.device());
   FitResult result = learner.fit(epochs);
   const int64_t peak_bytes = peak->peak_above_start_bytes();
   peak.reset();
-  memory::set_host_budget({});
+  backend.set_budget({});
   if (options.value("freeze", false)) {
     learner.unfreeze();
     result = learner.fit(epochs);
@@ -164,8 +173,37 @@ json fit(std::shared_ptr<Group> group, const json& options) {
   all["norm"] = norm;
   all["validated"] = learner.validate().loss;
   if (options.contains("save")) learner.save(options["save"].get<std::string>());
-  all["state_bytes"] = learner.ledger().bytes(c10::kCPU)[Category::optimizer];
+  all["state_bytes"] = learner.ledger().bytes(learner.device())[Category::optimizer];
   all["held"] = learner.purge().tracked_after;
+  return all;
+}
+
+/// Returns the bytes of tensors and those of the process on each card.
+json bytes_of_cards() {
+  json all = json::array();
+  for (const c10::Device device : memory::devices()) {
+    if (device.is_cpu()) continue;
+    const memory::Usage usage = memory::backend(device).usage();
+    all.push_back({usage.allocated_bytes, usage.reserved_bytes, usage.process_bytes});
+  }
+  return all;
+}
+
+/// Trains on a card, and returns what was on the cards before, during and after it.
+json on_card(const json& options) {
+  auto& card = memory::backend(runtime::open_device(device_of(options)));
+  card.warm();
+  (void)card.reclaim();
+  json all{{"before", bytes_of_cards()}};
+  {
+    const std::shared_ptr<Group> group = options.value("alone", false) ? nullptr : join(options);
+    all["fit"] = fit(group, options);
+    (void)card.reclaim();
+    all["during"] = bytes_of_cards();
+    if (group) all["backend"] = group->backend();
+  }
+  (void)card.reclaim();
+  all["after"] = bytes_of_cards();
   return all;
 }
 
@@ -195,7 +233,7 @@ json end(const std::shared_ptr<Group>& group, const json& options) {
     callbacks.push_back(std::make_shared<EndAtStep>(options.at("how").get<std::string>(), 5));
   Learner learner(models::make("mlp", {.classes = 3, .sample_shape = {6}, .hidden = {8}}),
                   {.train = data, .valid = {}, .test = {}},
-                  {.device = "cpu",
+                  {.device = device_of(options),
                    .batch = 24,
                    .callbacks = callbacks,
                    .progress = false,
@@ -302,10 +340,14 @@ json times(Group& group) {
 }
 
 int run(const std::string& what, const json& options) {
-  init({.threads = 1, .cuda = CudaMode::off});
   try {
-    const std::shared_ptr<Group> group = options.value("alone", false) ? nullptr : join();
+    const bool has_card = options.contains("device") || what == "cards";
+    init({.threads = 1, .cuda = has_card ? CudaMode::on : CudaMode::off});
     json result;
+    if (what == "cards") result = memory::devices().size() - 1;
+    if (what == "card") result = on_card(options);
+    const std::shared_ptr<Group> group =
+        !result.is_null() || options.value("alone", false) ? nullptr : join(options);
     if (what == "exchange") result = exchange(*group);
     if (what == "fit") result = fit(group, options);
     if (what == "ddp") result = ddp(group, options);

@@ -2,12 +2,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cmath>
+#include <algorithm>
 #include <limits>
 #include <span>
 #include <utility>
 #include <vector>
 
+#include "parallel/figures.h"
 #include "parallel/job.h"
 #include "support/temp_dir.h"
 
@@ -15,20 +16,6 @@ namespace tare::testing {
 namespace {
 
 using nlohmann::json;
-
-constexpr double kNear = 1e-6;
-
-void expect_near(const json& got, const json& expected, const std::string& what) {
-  if (!expected.is_number()) {
-    ASSERT_EQ(got.size(), expected.size()) << what;
-    for (size_t i = 0; i < expected.size(); ++i)
-      expect_near(got[i], expected[i], what + ' ' + std::to_string(i));
-    return;
-  }
-  ASSERT_TRUE(got.is_number()) << what;
-  const double value = expected.get<double>();
-  EXPECT_NEAR(got.get<double>(), value, kNear * std::max(1.0, std::abs(value))) << what;
-}
 
 void expect_equal_to_one(const json& options, const std::vector<int64_t>& sizes = {2, 3}) {
   json alone = options;

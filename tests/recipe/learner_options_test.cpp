@@ -56,7 +56,7 @@ TEST(LearnerOptionsOfARecipe, EveryOptionIsAKeyOrHasAReason) {
          step_in_backward, frozen_weights, optimizer, clip, optimizer_factory, optimizers, seed,
          workers, shuffle, sampling, class_sampling, group_by_length, valid_every,
          save_in_background, sample_weights, drop_last, stop_on_nan, folder, callbacks, task,
-         progress, group, data_parallel] = recipe.learner;
+         progress, group, data_parallel, stages] = recipe.learner;
   const std::string function = "holds functions", hidden = "a recipe has a key of its own for it";
   const std::vector<Option> options{
       {&loss},
@@ -90,7 +90,8 @@ TEST(LearnerOptionsOfARecipe, EveryOptionIsAKeyOrHasAReason) {
       {&task, function, function},
       {&progress, "", "the run prints the table to its own stream"},
       {&group, "is a process's own", "is a process's own"},
-      {&data_parallel}};
+      {&data_parallel},
+      {&stages}};
   const auto in_file = values_of(recipe.learner), in_recipe = values_of(recipe);
   for (size_t i = 0; i < options.size(); ++i) {
     const Option& option = options[i];
@@ -104,6 +105,7 @@ TEST(LearnerOptionsOfARecipe, HaveTheValueOfEveryKey) {
       {"loss", "{cross_entropy: {label_smoothing: 0.5}}"},
       {"metrics", "[error_rate, accuracy]"},
       {"device", "cuda:1"},
+      {"stages", "[cuda:0, cuda:1]"},
       {"batch", "16"},
       {"micro_batch", "8"},
       {"recompute", "[layer1, layer2]"},

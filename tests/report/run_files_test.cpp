@@ -233,11 +233,12 @@ TEST(RunFiles, KeepNamesAndOrderOfTheirKeys) {
   EXPECT_EQ(keys(json),
             "name data device reason phases machine resumed_from resumes generated test valid "
             "classification worst_rows export residual_bytes process_bytes seconds tracker ");
-  EXPECT_EQ(keys(json["phases"][0]),
-            "name epochs validations seconds samples_per_s consumed_bytes data_bytes peak_bytes "
-            "micro_batch overflows restored_epoch restored_step stopped_by reclaimed_bytes "
-            "residual_bytes fragmented_bytes "
-            "allocator_retries leaks planned_peak_bytes not_planned ranks lr_find schedule ");
+  EXPECT_EQ(
+      keys(json["phases"][0]),
+      "name epochs validations seconds samples_per_s consumed_bytes data_bytes peak_bytes "
+      "micro_batch overflows restored_epoch restored_step stopped_by reclaimed_bytes "
+      "residual_bytes fragmented_bytes "
+      "allocator_retries leaks planned_peak_bytes not_planned ranks devices lr_find schedule ");
   EXPECT_EQ(keys(json["phases"][0]["lr_find"]),
             "lr suggestion valley steepest minimum steps stopped_early seconds ");
   EXPECT_EQ(keys(json["phases"][0]["schedule"]), "steps relative points ");

@@ -37,7 +37,10 @@ const std::vector<Command>& commands() {
         {"overwrite", "", "reuse the run's folder even if it holds a run, instead of NAME-2"},
         {"no-plan", "", "do not plan first: run also what does not seem to fit"},
         {"ranks", "N", "train in N processes together, which share each batch, on this machine"},
-        {"rank-timeout", "SECONDS", "how long ranks wait for each other (default: 600)"}},
+        {"rank-timeout", "SECONDS", "how long ranks wait for each other (default: 600)"},
+        {"backend", "auto|gloo|nccl",
+         "how ranks exchange tensors of GPUs: through the host (gloo), or between GPUs (nccl); "
+         "default: nccl where each rank has a GPU of its own"}},
        {"tare run recipes/configs/digits/staged.yaml batch=256 phases.2.epochs=2"},
        run_command},
       {"report",

@@ -132,8 +132,6 @@ void set_budgets(const Arguments& arguments, const RecipeOptions& recipe, const 
   for (const c10::Device one : devices) set_budget(arguments, "device-budget", one);
 }
 
-constexpr double kAnswerSeconds = 600;
-
 /// Returns the number of --ranks; unset where it is not given. Throws ConfigError where another
 /// program has started this process as a rank.
 std::optional<int64_t> ranks_of(const Arguments& arguments) {
@@ -148,9 +146,14 @@ std::optional<int64_t> ranks_of(const Arguments& arguments) {
   return count;
 }
 
-double answer_seconds_of(const Arguments& arguments) {
-  if (!arguments.has("rank-timeout")) return kAnswerSeconds;
-  return static_cast<double>(arguments.number("rank-timeout", 0, 1));
+/// Returns how this process takes part where it is a rank.
+parallel::GroupOptions group_options(const Arguments& arguments) {
+  parallel::GroupOptions options;
+  if (arguments.has("rank-timeout"))
+    options.answer_seconds = static_cast<double>(arguments.number("rank-timeout", 0, 1));
+  if (arguments.has("backend")) options.backend = arguments.get("backend");
+  parallel::check_backend("tare run", options.backend);
+  return options;
 }
 
 /// Returns where a key that sets a batch is to be changed.
@@ -246,13 +249,13 @@ int run_command(const Arguments& arguments) {
   RecipeOptions recipe = read_recipe(path, {words.begin() + 1, words.end()});
   check_json(arguments, path);
   check_recording_folder(arguments);
-  const double answer_seconds = answer_seconds_of(arguments);
+  const parallel::GroupOptions ranks_options = group_options(arguments);
   if (const auto ranks = ranks_of(arguments)) {
     check_ranks(recipe, *ranks);
     return run_ranks(*ranks);
   }
   start();
-  const auto group = join_ranks(recipe, answer_seconds);
+  const auto group = join_ranks(recipe, ranks_options);
   const bool is_first = !group || group->is_first();
   std::cout << std::unitbuf;  // a log shows each line at once, in order with the warnings
   set_budgets(arguments, recipe, "tare run");

@@ -29,6 +29,7 @@
 #include "tare/config/node.h"
 #include "tare/launch/process.h"
 #include "tare/memory/backend.h"
+#include "tare/runtime/device_name.h"
 #include "tare/runtime/exit_code.h"
 
 namespace tare::cli {
@@ -245,11 +246,11 @@ std::string device_of(const std::string& wanted, const parallel::World& world) {
 
 int run_ranks(int64_t count) { return Ranks(count).run(); }
 
-std::shared_ptr<parallel::Group> join_ranks(RecipeOptions& recipe, double answer_seconds) {
+std::shared_ptr<parallel::Group> join_ranks(RecipeOptions& recipe,
+                                            const parallel::GroupOptions& options) {
   const parallel::World world = parallel::this_world();
   if (world.is_alone()) return nullptr;
-  auto group = std::make_shared<parallel::Group>(
-      world, parallel::GroupOptions{.answer_seconds = answer_seconds});
+  auto group = std::make_shared<parallel::Group>(world, options);
   try {
     const std::string own = config::to_yaml(config::to_node(recipe));
     const auto all = group->texts(content_hash(std::as_bytes(std::span(own))));
@@ -264,6 +265,7 @@ std::shared_ptr<parallel::Group> join_ranks(RecipeOptions& recipe, double answer
                         "no stages where several ranks train",
                         std::to_string(recipe.learner.stages.size()) + " stages");
     recipe.learner.device = device_of(recipe.learner.device, world);
+    group->exchange_on(runtime::open_device(recipe.learner.device));
   } catch (...) {
     group->fail(std::current_exception());
     throw;

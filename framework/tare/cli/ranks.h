@@ -21,9 +21,9 @@ namespace tare::cli {
 int run_ranks(int64_t count);
 
 /// Meets the other ranks where this process is one of several, as its environment says; null where
-/// it is alone. Gives the recipe this rank's device. `answer_seconds`: see GroupOptions. Throws
-/// what Group throws, and ConfigError where the ranks have different recipes.
+/// it is alone. Gives the recipe this rank's device, on which the group exchanges. Throws what
+/// Group throws, and ConfigError where the ranks have different recipes.
 [[nodiscard]] std::shared_ptr<parallel::Group> join_ranks(RecipeOptions& recipe,
-                                                          double answer_seconds);
+                                                          const parallel::GroupOptions& options);
 
 }  // namespace tare::cli

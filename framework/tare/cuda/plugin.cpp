@@ -11,6 +11,9 @@
 #include "tare/base/immortal.h"
 #include "tare/cuda/cuda_backend.h"
 #include "tare/cuda/kernel_images.h"
+#ifdef TARE_HAS_NCCL
+#include "tare/cuda/nccl_collectives.h"
+#endif
 #include "tare/cuda/nvml.h"
 #include "tare/cuda/nvtx.h"
 
@@ -57,6 +60,9 @@ extern "C" __attribute__((visibility("default"))) int tare_open_plugin(
   for (c10::DeviceIndex i = 0; i < c10::cuda::device_count(); ++i)
     if (is_usable(i, kernels, services))
       services.add_backend(tare::cuda::make_cuda_backend(i, *shared));
+#ifdef TARE_HAS_NCCL
+  services.add_collectives(tare::cuda::make_nccl_collectives());
+#endif
   tare::cuda::mark_phases(services);
   return tare::runtime::kPluginVersion;
 }

@@ -182,16 +182,18 @@ thread_local BlockObserver* observer = nullptr;
 /// Notifies the observer of a block, and of none inside it.
 class Observed {
  public:
-  Observed(const torch::nn::Module& block, Tensors& inputs)
-      : block_(block), outer_(std::exchange(observer, nullptr)) {
-    if (!outer_) return;
-    outer_->take(block_, inputs);
-    outer_->enter(block_);
-  }
+  explicit Observed(const torch::nn::Module& block)
+      : block_(block), outer_(std::exchange(observer, nullptr)) {}
   ~Observed() { observer = outer_; }
   Observed(const Observed&) = delete;
   Observed& operator=(const Observed&) = delete;
 
+  /// Throws what the observer throws.
+  void enter(Tensors& inputs) const {
+    if (!outer_) return;
+    outer_->take(block_, inputs);
+    outer_->enter(block_);
+  }
   void leave(const at::Tensor& output) const {
     if (outer_) outer_->leave(block_, output);
   }
@@ -251,7 +253,8 @@ at::Tensor beside(const at::Tensor& x, const at::Tensor& tensor) {
 bool Block::observed() noexcept { return observer != nullptr; }
 
 at::Tensor Block::run(torch::nn::Module& module, Body body, Tensors inputs) const {
-  const Observed block(module, inputs);
+  const Observed block(module);
+  block.enter(inputs);
   if (device_)
     for (at::Tensor& input : inputs)
       if (input.defined() && input.device() != *device_) input = input.to(*device_);

@@ -1,4 +1,4 @@
-// Meets the ranks of a job by a store, and exchanges tensors by Gloo.
+// Meets the ranks of a job by a store, and exchanges tensors by Gloo and by libraries of devices.
 #include "tare/parallel/group.h"
 
 #include <ATen/ops/cat.h>
@@ -7,6 +7,7 @@
 #include <dirent.h>
 #include <sys/socket.h>
 #include <torch/version.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -25,7 +26,12 @@
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 #include <utility>
 
+#include "tare/base/log.h"
+#include "tare/memory/backend.h"
+#include "tare/memory/collectives.h"
 #include "tare/memory/oom.h"
+#include "tare/parallel/device_link.h"
+#include "tare/parallel/exchange_choice.h"
 #include "tare/parallel/planned_process_group.h"
 
 namespace tare::parallel {
@@ -39,13 +45,6 @@ constexpr milliseconds kWordOfOthers{700};  // in which a rank that lives says s
 
 milliseconds as_milliseconds(double seconds) {
   return milliseconds(static_cast<int64_t>(seconds * 1000));
-}
-
-/// Returns "rank 1" or "ranks 1, 3".
-std::string named(const std::vector<int64_t>& ranks) {
-  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
-  for (size_t i = 0; i < ranks.size(); ++i) text += (i > 0 ? ", " : "") + std::to_string(ranks[i]);
-  return text;
 }
 
 /// Returns the first line of an error of LibTorch or Gloo, without where it was thrown.
@@ -102,6 +101,11 @@ std::set<int> open_sockets() {
   return sockets;
 }
 
+std::string host_name() {
+  char name[256] = {};
+  return ::gethostname(name, sizeof(name) - 1) == 0 ? name : "";
+}
+
 c10::intrusive_ptr<c10d::Store> store_of(const World& world, milliseconds timeout) {
   if (world.is_alone()) return c10::make_intrusive<c10d::HashStore>();
   c10d::TCPStoreOptions options;
@@ -143,6 +147,11 @@ c10::intrusive_ptr<c10d::ProcessGroupGloo::Options> gloo_options(const World& wo
 RankError::RankError(std::vector<int64_t> ranks, const std::string& what)
     : Error("[" + std::string(kWhere) + "] " + what), ranks_(std::move(ranks)) {}
 
+void check_backend(const std::string& where, const std::string& backend) {
+  if (backend != "auto" && backend != "gloo" && backend != "nccl")
+    throw ConfigError(where, "backend", "is not known", "auto, gloo, nccl", printable(backend));
+}
+
 struct StoreServer::State {
   c10::intrusive_ptr<c10d::TCPStore> store;
 };
@@ -167,12 +176,18 @@ int64_t StoreServer::port() const { return state_->store->getPort(); }
 struct Group::State {
   World world;
   milliseconds answer;
+  std::string backend;  // GroupOptions::backend
   c10::intrusive_ptr<c10d::Store> store{};
+  c10::intrusive_ptr<c10d::Backend> gloo{};
+  std::unique_ptr<DeviceLink> link{};  // between devices; null: there is none
   c10::intrusive_ptr<c10d::ProcessGroup> group{};
-  std::set<int> sockets{};  // of the group
-  bool is_broken = false;   // an exchange has failed
-  bool is_planned = false;  // the other ranks are not there
-  int64_t generation = 0;   // of groups: one more whenever the ranks start over
+  std::optional<c10::Device> device{};               // that exchange_on() was given
+  const memory::Collectives* collectives = nullptr;  // that make the link
+  std::set<int> sockets{};                           // of Gloo
+  bool is_broken = false;                            // an exchange has failed
+  bool is_planned = false;                           // the other ranks are not there
+  int64_t generation = 0;  // of groups: one more whenever the ranks start over
+  int64_t links = 0;       // made so far
 
   [[nodiscard]] static std::string key(const std::string& what, int64_t rank) {
     return what + '/' + std::to_string(rank);
@@ -202,23 +217,43 @@ struct Group::State {
   void connect() {
     const std::set<int> before = open_sockets();
     const WithoutBrokenPipes quiet;
-    auto gloo = c10::make_intrusive<c10d::ProcessGroupGloo>(
+    gloo = c10::make_intrusive<c10d::ProcessGroupGloo>(
         c10::make_intrusive<c10d::PrefixStore>("gloo/" + std::to_string(generation), store),
         static_cast<int>(world.rank), static_cast<int>(world.size), gloo_options(world, answer));
     sockets = open_sockets();
     for (const int one : before) sockets.erase(one);
+    connect_devices();
+  }
+
+  /// Connects the devices of the ranks where they were chosen to exchange their tensors directly,
+  /// and makes a group of that and Gloo.
+  void connect_devices() {
+    link.reset();
+    if (collectives)
+      link = std::make_unique<DeviceLink>(
+          *collectives, memory::CollectivesMember{.rank = world.rank,
+                                                  .size = world.size,
+                                                  .device = *device,
+                                                  .timeout = answer,
+                                                  .store = c10::make_intrusive<c10d::PrefixStore>(
+                                                      "link/" + std::to_string(links++), store)});
     group = c10::make_intrusive<c10d::ProcessGroup>(store, static_cast<int>(world.rank),
                                                     static_cast<int>(world.size));
     using Type = c10d::ProcessGroup::BackendType;
     group->setBackend(c10::DeviceType::CPU, Type::GLOO, gloo);
     group->setBackend(c10::DeviceType::CUDA, Type::GLOO, gloo);
+    if (link)
+      group->setBackend(device->type(), c10d::ProcessGroup::strToBackendType(link->name()),
+                        link->backend());
     group->setDefaultBackend(Type::GLOO);
   }
 
   /// Ends what is under way: Gloo has no call for that, and its end would wait.
   void disconnect() {
     for (const int one : std::exchange(sockets, {})) (void)::shutdown(one, SHUT_RDWR);
+    link.reset();
     group.reset();
+    gloo.reset();
   }
 
   /// Waits until all ranks have set a key, and returns those that have not.
@@ -250,7 +285,9 @@ struct Group::State {
 };
 
 Group::Group(const World& world, const GroupOptions& options)
-    : state_(std::make_unique<State>(State{world, as_milliseconds(options.answer_seconds)})) {
+    : state_(std::make_unique<State>(
+          State{world, as_milliseconds(options.answer_seconds), options.backend})) {
+  check_backend(kWhere, options.backend);
   const milliseconds meeting = as_milliseconds(options.meeting_seconds);
   state_->store = store_of(world, meeting);
   try {
@@ -275,6 +312,7 @@ std::shared_ptr<Group> Group::planned(int64_t rank, int64_t size) {
 }
 
 Group::~Group() {
+  if (state_->link) state_->link->leave(state_->sockets);
   if (state_->group && state_->is_broken) state_->disconnect();  // nothing is under way else
 }
 
@@ -289,6 +327,43 @@ const World& Group::world() const { return state_->world; }
 bool Group::is_planned() const { return state_->is_planned; }
 
 const c10::intrusive_ptr<c10d::ProcessGroup>& Group::process_group() const { return state_->group; }
+
+std::string Group::backend() const { return state_->link ? state_->link->name() : "gloo"; }
+
+void Group::exchange_on(c10::Device device) {
+  State& s = *state_;
+  device = memory::backend(device).device();  // with its number
+  if (s.device == device) return;
+  const memory::Collectives* const found = memory::collectives_of(device.type());
+  const RankPlace own{.backend = s.backend,
+                      .host = host_name(),
+                      .device = device.str(),
+                      .library = found ? found->name() : "",
+                      .hardware = found ? found->hardware(device) : ""};
+  std::vector<RankPlace> all;
+  for (const std::string& place : texts(to_text(own))) all.push_back(parse_place(place));
+  const ExchangeChoice choice = choose_exchange(all);
+  try {
+    if (s.link) s.link->leave(s.sockets);
+    s.device = device;
+    s.collectives = choice.direct ? found : nullptr;
+    s.connect_devices();
+  } catch (const std::exception& error) {
+    explain(error);
+  }
+  if (!is_first() || device.is_cpu()) return;
+  log::info("[ranks] tensors of cards are exchanged by " + backend() +
+            (choice.direct ? "" : ", through the host, as " + choice.why));
+}
+
+void Group::wait_for_device() {
+  if (!state_->link) return;
+  try {
+    state_->link->wait(state_->sockets);
+  } catch (const std::exception& error) {
+    explain(error);
+  }
+}
 
 void Group::broadcast(const std::vector<at::Tensor>& tensors, int64_t from) {
   std::map<c10::ScalarType, std::vector<at::Tensor>> by_type;
@@ -447,6 +522,7 @@ std::vector<std::vector<at::Tensor>> Group::tensors(const std::vector<at::Tensor
 }
 
 void Group::meet() {
+  wait_for_device();
   try {
     state_->group->barrier()->wait();
   } catch (const std::exception& error) {
@@ -470,8 +546,11 @@ void Group::fail(const std::exception_ptr& error) noexcept {
 
 bool Group::is_of_exchange(const std::exception& error) {
   if (dynamic_cast<const RankError*>(&error)) return true;
+  if (dynamic_cast<const c10::DistError*>(&error)) return true;
   const std::string text = error.what();
-  return text.find("gloo") != std::string::npos || text.find("Gloo") != std::string::npos;
+  for (const char* name : {"gloo", "Gloo", "NCCL"})
+    if (text.find(name) != std::string::npos) return true;
+  return false;
 }
 
 void Group::start_over() {
@@ -498,6 +577,7 @@ void Group::start_over() {
 
 void Group::explain(const std::exception& error) const {
   state_->is_broken = true;
+  if (state_->link) state_->link->stop();
   if (dynamic_cast<const Error*>(&error) || state_->is_planned) throw;
   const std::string whole = std::to_string(size());
   std::vector<int64_t> missing;
@@ -523,7 +603,9 @@ void Group::explain(const std::exception& error) const {
                                  (missing.size() == 1 ? " has" : " have") +
                                  " ended without a word, or " +
                                  (missing.size() == 1 ? "does" : "do") + " not answer");
-  throw RankError({}, "an exchange between " + whole + " ranks has failed: " + first_line(error));
+  throw RankError({},
+                  "an exchange between " + whole + " ranks has failed: " + first_line(error) +
+                      (state_->collectives ? "; --backend gloo exchanges through the host" : ""));
 }
 
 }  // namespace tare::parallel

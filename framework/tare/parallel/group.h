@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
 #include <c10/util/intrusive_ptr.h>
 
 #include <cstdint>
@@ -16,7 +17,7 @@
 namespace c10d {
 class ProcessGroup;
 class Work;
-}
+}  // namespace c10d
 
 namespace tare::parallel {
 
@@ -49,28 +50,37 @@ class StoreServer {
   std::unique_ptr<State> state_;
 };
 
-/// Sets how long ranks wait for each other.
+/// Sets how long ranks wait for each other, and by what they exchange tensors of cards.
 struct GroupOptions {
   double meeting_seconds = 60;  ///< until all ranks have met, > 0
   double answer_seconds = 600;  ///< for a rank that takes part in an exchange late, > 0
+  /// nccl: between the cards; gloo: through the host; auto: nccl where this program has it and each
+  /// rank has a card of its own, else gloo. Tensors of the host always go by Gloo.
+  std::string backend = "auto";
 };
+
+/// Throws ConfigError of the operation `where` for a text that GroupOptions::backend does not know.
+void check_backend(const std::string& where, const std::string& backend);
 
 /// Is a rank's membership of a job. All ranks call its functions in one order, and wait in them for
 /// each other; a rank that does not take part in time, or has ended, is a RankError in all others.
 /// After an error no function may be called but the destructor. Not thread-safe.
 ///
-/// Tensors are exchanged by Gloo, on the host or on a card.
+/// Tensors of the host are exchanged by Gloo, those of a card by NCCL or by Gloo through the host:
+/// see GroupOptions::backend and exchange_on(). By NCCL sum() and broadcast() come back before the
+/// card has done its part; wait_for_device() waits for it.
 class Group {
  public:
-  /// Meets the other ranks. Throws ConfigError where ranks have different worlds or versions of
-  /// Tare; RankError, with those that are missing, where they have not met in time, and for a store
-  /// that cannot be reached.
+  /// Meets the other ranks. Throws ConfigError for an unknown backend and where ranks have
+  /// different worlds or versions of Tare; RankError, with those that are missing, where they have
+  /// not met in time, and for a store that cannot be reached.
   explicit Group(const World& world, const GroupOptions& options = {});
   /// Returns the group of one rank of `size` that are planned, and not there: its exchanges take
   /// the memory of real ones, each rank gives what this one does, and tensors, which may be meta
   /// tensors, keep their values.
   [[nodiscard]] static std::shared_ptr<Group> planned(int64_t rank, int64_t size);
-  /// Leaves the job; does not wait.
+  /// Leaves the job, and gives back what it holds on a card. Waits for exchanges of this rank's
+  /// card that are under way.
   ~Group();
   Group(const Group&) = delete;
   Group& operator=(const Group&) = delete;
@@ -80,6 +90,19 @@ class Group {
   [[nodiscard]] int64_t size() const { return world().size; }  ///< ranks
   [[nodiscard]] bool is_first() const { return rank() == 0; }  ///< it writes the files of the job
   [[nodiscard]] bool is_planned() const;                       ///< made by planned()
+
+  /// Says on which device this rank trains. All ranks call it, before they exchange tensors of it;
+  /// a Learner does. The ranks then choose by what they exchange such tensors. Does nothing for the
+  /// device that was given last. Whatever was made with process_group() before is of no use any
+  /// more. Throws ConfigError, with one text on all ranks, where GroupOptions::backend is not
+  /// possible, and RankError.
+  void exchange_on(c10::Device device);
+  /// Returns what exchanges tensors of this rank's device: "gloo", or the library of the devices
+  /// that exchange_on() has chosen, such as "nccl".
+  [[nodiscard]] std::string backend() const;
+  /// Waits until this rank's card has exchanged what it was given so far. Throws RankError where it
+  /// cannot, and OutOfMemory where another rank starts over. Does nothing where Gloo exchanges.
+  void wait_for_device();
 
   /// Gives all ranks the values of rank `from`. The tensors have the same shapes and dtypes, and
   /// one device, on all of them.

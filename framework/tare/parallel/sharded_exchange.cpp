@@ -157,6 +157,7 @@ struct ShardedExchange::State final : BlockObserver {
   }
 
   void open(Unit& unit);
+  void take_values(const Unit& unit);
   void close(Unit& unit);
   void take(const torch::nn::Module& block, std::vector<at::Tensor>& inputs) override;
   void enter(const torch::nn::Module& block) override;
@@ -298,7 +299,17 @@ ShardedExchange::State::~State() {
 }
 
 void ShardedExchange::State::open(Unit& unit) {
-  if (std::exchange(unit.open, true)) return;
+  if (unit.open) return;
+  unit.open = true;
+  try {
+    take_values(unit);
+  } catch (...) {  // part of the values would be taken for all of them
+    close(unit);
+    throw;
+  }
+}
+
+void ShardedExchange::State::take_values(const Unit& unit) {
   for (const Piece& piece : unit.values) fill(piece.memory);
   exchange([&](c10d::ProcessGroup& group) {
     std::vector<Work> under_way;
@@ -320,8 +331,7 @@ void ShardedExchange::State::close(Unit& unit) {
 
 // A block with frozen parameters needs them until the gradients of its inputs are there, of which
 // the first block of a model may have none.
-void ShardedExchange::State::take(const torch::nn::Module& block,
-                                  std::vector<at::Tensor>& inputs) {
+void ShardedExchange::State::take(const torch::nn::Module& block, std::vector<at::Tensor>& inputs) {
   const auto found = by_block.find(&block);
   if (whole > 0 || found == by_block.end() || !c10::GradMode::is_enabled()) return;
   Unit& unit = *found->second;

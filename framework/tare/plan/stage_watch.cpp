@@ -9,10 +9,12 @@
 #include <utility>
 
 #include "tare/trace/trace_stages.h"
+#include "tare/train/fit_loop.h"
 
 namespace tare {
 namespace {
 
+constexpr const char* kLossSum = "loss_sum";  // in the ledger of a fit
 constexpr const char *kFrom = "from", *kThen = "then";
 
 /// Allocates what at::Tensor::to() allocates on another device, and its gradient on the device of
@@ -68,12 +70,30 @@ at::Tensor StageWatch::beside(const at::Tensor& tensor) {
   return StageCopy::apply(tensor, static_cast<int64_t>(*from), static_cast<int64_t>(now_));
 }
 
+namespace {
+
+/// Lists the copies of buffers that a step keeps, under the names of the buffers.
+Ledger copies_of_buffers(const LearnerState& state) {
+  Ledger ledger;
+  const auto& buffers = state.model.buffers();
+  const std::vector<at::Tensor> copies =
+      state.loop ? state.loop->snapshot().copies() : std::vector<at::Tensor>();
+  for (size_t i = 0; i < copies.size(); ++i)
+    ledger.add(Category::workspace, buffers[i].name, copies[i]);
+  return ledger;
+}
+
+}  // namespace
+
 void note_stages(const LearnerState& state, const Ledger& ledger) {
   const size_t last = state.stages.size() - 1;
   std::vector<std::string> targets;
   for (const NamedTensor& target : state.data.train->first_sample().targets)
     targets.push_back(target.name);
+  plan::note_stages(copies_of_buffers(state),
+                    [&](const LedgerEntry& entry) { return state.stages.stage_of(entry.name); });
   plan::note_stages(ledger, [&](const LedgerEntry& entry) -> std::optional<size_t> {
+    if (entry.name == kLossSum) return last;
     if (entry.category != Category::batch)
       return state.stages.stage_of(entry.name.substr(entry.name.rfind('/') + 1));
     return std::ranges::find(targets, entry.name) == targets.end() ? 0 : last;

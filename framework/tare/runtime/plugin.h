@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tare/memory/collectives.h"
 #include "tare/memory/device_backend.h"
 #include "tare/memory/phase_observer.h"
 
@@ -20,6 +21,8 @@ class HostServices {
   virtual ~HostServices() = default;
   /// Takes over a device's backend, which lives until the process ends.
   virtual void add_backend(std::unique_ptr<memory::DeviceBackend> backend) = 0;
+  /// Takes over a device's collectives, which live until the process ends.
+  virtual void add_collectives(std::unique_ptr<memory::Collectives> collectives) = 0;
   /// Returns the phase in force on the calling thread. May be called under an allocator's lock.
   [[nodiscard]] virtual uint32_t current_phase() const noexcept = 0;
   /// Calls phase_name() of the program.
@@ -45,9 +48,9 @@ class HostServices {
   [[noreturn]] virtual void reject(std::string_view where, std::string_view problem) = 0;
 };
 
-/// Is raised with every change of HostServices or DeviceBackend; a plug-in of another version is
-/// refused.
-inline constexpr int kPluginVersion = 14;
+/// Is raised with every change of HostServices, DeviceBackend or Collectives; a plug-in of another
+/// version is refused.
+inline constexpr int kPluginVersion = 15;
 
 /// Points to the plug-in's only symbol, "tare_open_plugin", which adds a backend for each device
 /// that LibTorch has, also where that is none, and returns kPluginVersion; adds nothing if

@@ -68,6 +68,9 @@ class Services final : public HostServices {
   void add_backend(std::unique_ptr<memory::DeviceBackend> backend) override {
     memory::add_backend(std::move(backend));
   }
+  void add_collectives(std::unique_ptr<memory::Collectives> collectives) override {
+    memory::add_collectives(std::move(collectives));
+  }
   uint32_t current_phase() const noexcept override { return memory::current_phase(); }
   std::string phase_name(uint32_t id) const override { return memory::phase_name(id); }
   void observe_phases(const memory::PhaseObserver* observer) noexcept override {

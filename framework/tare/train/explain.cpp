@@ -21,6 +21,7 @@
 #include "tare/memory/oom.h"
 #include "tare/metric/check.h"
 #include "tare/model/generators.h"
+#include "tare/train/fit_loop.h"
 #include "tare/train/layer_shapes.h"
 #include "tare/train/learner_state.h"
 
@@ -208,7 +209,10 @@ void LearnerState::explain(ComputeError::Stage stage, const Batch* batch,
   if (memory::classify(std::current_exception())) throw;
   log::debug(error.what());
   const std::string problem = first_line(error);
-  if (stage == ComputeError::Stage::forward && batch && problem.find("CUDA") == std::string::npos) {
+  // A forward that all ranks have to do together is not done again.
+  const bool is_alone = !(loop && loop->sharded()) && !options.data_parallel.sync_batch_norm;
+  if (stage == ComputeError::Stage::forward && is_alone && batch &&
+      problem.find("CUDA") == std::string::npos) {
     operation = find_operation(
         model, devices(),
         [&] {

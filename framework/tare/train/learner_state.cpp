@@ -43,6 +43,7 @@ void LearnerState::set_up(c10::Device to, parallel::Stages over) {
   if (device.is_meta()) return;
   place();
   if (options.group) {
+    options.group->exchange_on(device);
     std::vector<at::Tensor> all;
     for (const NamedTensor& one : model.state()) all.push_back(one.tensor);
     options.group->broadcast(all);

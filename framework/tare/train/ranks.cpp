@@ -102,6 +102,7 @@ bool Ranks::all(bool own) {
 }
 
 void Ranks::agree_to_step() {
+  group_.wait_for_device();
   (void)group_.exchange({1});
   agreed_ = true;
 }
