@@ -9,6 +9,7 @@
 
 #include "recipe/without_workers.h"
 #include "tare/base/io.h"
+#include "tare/config/node.h"
 #include "tare/recipe/plan.h"
 
 namespace tare::testing {
@@ -48,13 +49,17 @@ TEST(ScalePlan, BytesAreThoseOfThePlansOfWhatExists) {
         ASSERT_EQ(whole.scales.size(), 1);
         ASSERT_GE(whole.scales[0].rows.size(), 4) << whole.scales[0].reason;
         EXPECT_EQ(whole.scales[0].rows[0].bytes, bytes_of(whole.phases[0]));
-        recipe.learner.data_parallel.shard = "optimizer";
-        const RecipePlan sharded = planned(recipe, ranks, device);
-        EXPECT_EQ(whole.scales[0].rows[1].bytes, bytes_of(sharded.phases[0]))
-            << model << " on " << ranks << " of " << device;
-        EXPECT_EQ(sharded.scales[0].rows[0].bytes, bytes_of(whole.phases[0]))
-            << "whichever the recipe has";
-        EXPECT_LE(whole.scales[0].rows[3].bytes, whole.scales[0].rows[1].bytes);
+        size_t row = 0;
+        for (const char* shard : {"optimizer", "gradients", "parameters"}) {
+          recipe.learner.data_parallel.shard = shard;
+          const RecipePlan sharded = planned(recipe, ranks, device);
+          const plan::ScaleRow& own = whole.scales[0].rows[++row];
+          EXPECT_TRUE(own.is_planned);
+          EXPECT_EQ(own.bytes, bytes_of(sharded.phases[0]))
+              << model << ", " << shard << " on " << ranks << " of " << device;
+          EXPECT_EQ(sharded.scales[0].rows[0].bytes, bytes_of(whole.phases[0]))
+              << "whichever the recipe has";
+        }
       }
 }
 
@@ -80,6 +85,7 @@ TEST(ScalePlan, OfAModelWithBlocksHasAPipeline) {
   ASSERT_EQ(plan.scales[0].rows.size(), 5) << plan.scales[0].reason;
   EXPECT_EQ(plan.scales[0].rows[4].strategy, plan::Strategy::pipeline);
   EXPECT_GT(plan.scales[0].rows[4].exchange_s, 0);
+  EXPECT_FALSE(plan.scales[0].rows[4].is_planned);
 }
 
 TEST(ScalePlan, FindsWhatFitsWhereDataParallelDoesNot) {
@@ -96,6 +102,18 @@ TEST(ScalePlan, FindsWhatFitsWhereDataParallelDoesNot) {
   const RecipePlan tight = planned(recipe, 8, "cuda:20MiB");
   ASSERT_EQ(tight.scales[0].rows.size(), 5) << tight.scales[0].reason;
   EXPECT_EQ(tight.scales[0].rows[0].bytes, rows[0].bytes);
+}
+
+TEST(ScalePlan, SaysWhichStrategiesTheRecipeRulesOut) {
+  const TempDir folder;
+  RecipeOptions recipe = one_phase(folder, "mlp", "adamw");
+  from_node(config::parse_text("gradient_norm", "test"), recipe.callbacks.emplace_back());
+  const RecipePlan plan = planned(recipe, 4);
+  ASSERT_EQ(plan.scales[0].rows.size(), 2) << plan.scales[0].reason;
+  EXPECT_EQ(plan.scales[0].rows[1].strategy, plan::Strategy::zero1);
+  ASSERT_EQ(plan.scales[0].refused.size(), 2);
+  EXPECT_THAT(plan.scales[0].refused[0],
+              AllOf(HasSubstr("ZeRO-2 is not possible: "), HasSubstr("gradient_norm")));
 }
 
 TEST(ScalePlan, OfMicroBatchesThatFitFits) {
@@ -129,8 +147,7 @@ TEST(ScalePlan, IsPrintedWithWhatItRestsOn) {
   EXPECT_EQ(json["ranks"], 64);
   EXPECT_EQ(json["strategies"].size(), 4);
   EXPECT_EQ(json["strategies"][0]["bytes"], bytes_of(plan.phases[0]));
-  EXPECT_TRUE(json["strategies"][1]["exact"].get<bool>());
-  EXPECT_FALSE(json["strategies"][2]["exact"].get<bool>());
+  EXPECT_TRUE(json["strategies"][1]["planned"].get<bool>());
   EXPECT_EQ(json["fastest"], plan::to_string(plan::fastest(plan.scales[0].rows)->strategy));
 }
 

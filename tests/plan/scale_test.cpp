@@ -69,6 +69,16 @@ TEST(Scale, BytesAreWithoutWhatARankDoesNotKeep) {
   EXPECT_EQ(row(in_parts, Strategy::pipeline).bytes, 8'000 + 4 * 4'000);
 }
 
+TEST(Scale, PlannedBytesTakeThePlaceOfComputedOnes) {
+  ScaleWork work = work_of(4);
+  EXPECT_TRUE(row(work, Strategy::data_parallel).is_planned);
+  EXPECT_FALSE(row(work, Strategy::zero2).is_planned);
+  work.planned_bytes[Strategy::zero2] = 12'345;
+  EXPECT_EQ(row(work, Strategy::zero2).bytes, 12'345);
+  EXPECT_TRUE(row(work, Strategy::zero2).is_planned);
+  EXPECT_EQ(row(work, Strategy::zero1).bytes, 14'000);
+}
+
 TEST(Scale, ParametersOutsideOfBlocksAreOnAllRanks) {
   ScaleWork work = work_of(4);
   const int64_t before = row(work, Strategy::zero3).bytes;

@@ -176,7 +176,7 @@ int64_t StoreServer::port() const { return state_->store->getPort(); }
 struct Group::State {
   World world;
   milliseconds answer;
-  std::string backend;  // GroupOptions::backend
+  std::string backend{};  // GroupOptions::backend
   c10::intrusive_ptr<c10d::Store> store{};
   c10::intrusive_ptr<c10d::Backend> gloo{};
   std::unique_ptr<DeviceLink> link{};  // between devices; null: there is none

@@ -119,6 +119,10 @@ class Scale {
 
   /// Completes a row whose step takes `busy_s` up to its last gradient and `after_s` behind it.
   void finish(ScaleRow& row, double busy_s, double after_s) const {
+    const auto planned = work_.planned_bytes.find(row.strategy);
+    row.is_planned =
+        row.strategy == Strategy::data_parallel || planned != work_.planned_bytes.end();
+    if (planned != work_.planned_bytes.end()) row.bytes = planned->second;
     row.fits = row.bytes + work_.cached_bytes <= capacity_;
     if (!work_.sample_s) {
       row.compute_s = row.exchange_s = 0;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,7 +24,7 @@ enum class Strategy {
 
 /// Describes a parameter.
 struct ScaleParameter {
-  std::string name{};
+  std::string name{};         ///< in the model
   int64_t bytes = 0;          ///< of its values
   int64_t trained_bytes = 0;  ///< of its gradient; 0: it is frozen
   int64_t state_bytes = 0;    ///< of the optimizer's state for it
@@ -32,7 +33,7 @@ struct ScaleParameter {
 
 /// Describes a part of a model that computes at once: a block, or a module between blocks.
 struct ScaleUnit {
-  std::string name{};
+  std::string name{};        ///< of the module
   bool is_block = false;     ///< see Block (model/block.h)
   double share = 0;          ///< of the computation of a step; those of all units sum to 1
   int64_t output_bytes = 0;  ///< that it gives to the next one for a sample; 0: no stage ends here
@@ -40,12 +41,14 @@ struct ScaleUnit {
 
 /// Describes a step of a training. Bytes are those of one data parallel rank of `ranks`.
 struct ScaleWork {
-  int64_t ranks = 1;                         ///< >= 1
-  int64_t batch = 1;                         ///< samples of a step on all ranks, >= 1
-  int64_t parts = 1;                         ///< micro-batches of a rank's part, >= 1
-  int64_t bytes = 0;                         ///< allocated at the peak, the start included
-  int64_t cached_bytes = 0;                  ///< what the allocator holds beyond them
-  int64_t buffer_bytes = 0;                  ///< of buffers, which rank 0 gives to all in each step
+  int64_t ranks = 1;         ///< >= 1
+  int64_t batch = 1;         ///< samples of a step on all ranks, >= 1
+  int64_t parts = 1;         ///< micro-batches of a rank's part, >= 1
+  int64_t bytes = 0;         ///< allocated at the peak, the start included
+  int64_t cached_bytes = 0;  ///< what the allocator holds beyond them
+  int64_t buffer_bytes = 0;  ///< of buffers, which rank 0 gives to all in each step
+  /// Holds the bytes of strategies that were planned; those of the others are computed.
+  std::map<Strategy, int64_t> planned_bytes{};
   std::vector<ScaleParameter> parameters{};  ///< in order of registration
   std::vector<ScaleUnit> units{};            ///< in the order in which they compute
   /// Seconds that one device computes for a sample, forward and backward; unset: unknown.
@@ -65,6 +68,7 @@ struct ScaleRow {
   int64_t stages = 1;  ///< of a pipeline; ranks / stages pipelines work on parts of the batch
   int64_t micro_batches = 1;  ///< that go through a pipeline in a step
   int64_t bytes = 0;          ///< allocated at the peak by the rank with most
+  bool is_planned = false;    ///< whether a plan gives them; else they are computed
   bool fits = true;           ///< whether these and what the allocator holds are in the capacity
   double compute_s = 0;       ///< in which the slowest rank computes
   double exchange_s = 0;      ///< in which the network works for it, also beside the computation
@@ -74,15 +78,16 @@ struct ScaleRow {
 };
 
 /// Returns a row for each strategy that is possible: for one rank only data parallel, and no
-/// pipeline for a model of one unit. Of the pipelines, whose number of stages divides the ranks, it
-/// is the fastest that fits, or else the one with the fewest bytes.
+/// pipeline for a model without blocks. Of the pipelines, whose number of stages divides the ranks,
+/// it is the fastest that fits, or else the one with the fewest bytes.
 ///
-/// The bytes of data parallel are given; those of the others are these less what a rank does not
-/// keep. By owners_of() (parallel/sharded_optimizer.h) a rank keeps whole parameters. Beside its
-/// own gradients a rank with ZeRO-2 or ZeRO-3 holds two buckets of them, one that is under way and
-/// one that is computed; a bucket of ZeRO-3 is a block. Beside its own values a rank with ZeRO-3
-/// holds those of one block and those outside of blocks. A pipeline holds the activations of all
-/// micro-batches (Huang et al. 2019, "GPipe").
+/// The bytes of data parallel are given, and of the others where they were planned. Else they are
+/// those of data parallel less what a rank does not keep. By owners_of()
+/// (parallel/sharded_optimizer.h) a rank keeps whole parameters. Beside its own gradients a rank
+/// with ZeRO-2 or ZeRO-3 holds two buckets of them, one that is under way and one that is computed;
+/// a bucket of ZeRO-3 is a block. Beside its own values a rank with ZeRO-3 holds those of one block
+/// and those outside of blocks. A pipeline holds the activations of all micro-batches (Huang et al.
+/// 2019, "GPipe").
 ///
 /// The time is a model. Data parallel and ZeRO-1 sum the gradients in buckets while the last
 /// backward computes; see all_reduce_s(). ZeRO-2 and ZeRO-3 reduce them to their owners in each

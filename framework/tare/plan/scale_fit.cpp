@@ -13,6 +13,7 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -299,32 +300,94 @@ void set_time(ScalePlan& result, const SeenStep& seen, const PlanRequest& reques
   result.computation = number(sample_flops / 1e9) + " GFLOP for a sample at " + rate;
 }
 
+/// Returns the plan of a data parallel rank, also where it does not fit.
+MemoryPlan plan_data_parallel(PlanRequest request, plan::Target target, const MemoryPlan& planned) {
+  const bool is_there =
+      request.options.data_parallel.shard == "none" && planned.known() && planned.peak_bytes > 0;
+  if (is_there) return planned;
+  request.options.data_parallel.shard = "none";
+  target.capacity_bytes = std::numeric_limits<int64_t>::max() / 4;  // so that it goes through all
+  return plan_fit(request, target, /*advice=*/false);
+}
+
+/// Puts the bytes of a data parallel rank into `work`.
+void set_bytes(ScaleWork& work, const MemoryPlan& base, const PlanRequest& request,
+               const plan::Target& target) {
+  const int64_t own = work.own_samples();
+  const int64_t part =
+      base.in_micro_batches ? base.largest_micro_batch : request.options.micro_batch.value_or(own);
+  work.parts = (own - 1) / std::clamp<int64_t>(part, 1, own) + 1;
+  work.bytes =
+      base.start_bytes + (base.in_micro_batches ? base.micro_batch_peak_bytes : base.peak_bytes);
+  work.cached_bytes =
+      std::max<int64_t>(0, base.reserved_bytes - base.start_bytes - base.peak_bytes);
+  if (base.in_micro_batches)  // it is of the whole batch, and the micro-batches fit
+    work.cached_bytes = std::min(work.cached_bytes, target.capacity_bytes - work.bytes);
+}
+
+/// Puts the bytes of the strategies into `work` that ranks can be planned with, in parts as those
+/// of a data parallel rank. Returns the strategies that the options of the recipe rule out, and
+/// says why in `refused`.
+std::set<plan::Strategy> plan_shards(ScaleWork& work, PlanRequest request, plan::Target target,
+                                     std::vector<std::string>& refused) {
+  std::set<plan::Strategy> ruled_out;
+  target.capacity_bytes = std::numeric_limits<int64_t>::max() / 4;
+  request.options.micro_batch = (work.own_samples() + work.parts - 1) / work.parts;
+  request.options.data_parallel.compression = "none";  // which some of them do not take
+  for (const auto& [shard, strategy] : {std::pair("optimizer", plan::Strategy::zero1),
+                                        std::pair("gradients", plan::Strategy::zero2),
+                                        std::pair("parameters", plan::Strategy::zero3)}) {
+    request.options.data_parallel.shard = shard;
+    try {
+      const MemoryPlan found = plan_fit(request, target, /*advice=*/false);
+      if (found.known()) work.planned_bytes[strategy] = found.start_bytes + found.peak_bytes;
+    } catch (const ConfigError& error) {
+      ruled_out.insert(strategy);
+      refused.push_back(std::string(plan::to_string(strategy)) + " is not possible: " +
+                        error.field() + ' ' + error.problem() + ", got " + error.got());
+    }
+  }
+  return ruled_out;
+}
+
+/// Puts what a step was seen to do into `work`.
+void set_step(ScaleWork& work, SeenStep seen) {
+  work.buffer_bytes = seen.buffer_bytes;
+  work.units = units_of(seen);
+  work.parameters = std::move(seen.parameters);
+  if (seen.counted && seen.all.total() > 0)
+    work.forward_share =
+        static_cast<double>(seen.forward_flops) / static_cast<double>(seen.all.total());
+}
+
 }  // namespace
 
 ScalePlan scale_fit(PlanRequest request, const plan::Target& target, const MemoryPlan& planned,
                     const plan::ScaleOptions& options) {
-  ScalePlan result{.name = planned.name, .cluster = options.cluster, .ranks = request.ranks};
-  ScaleWork work{.ranks = request.ranks, .batch = request.options.batch};
-  result.batch = work.batch;
-  result.own = work.own_samples();
-  request.options.recompute =
-      planned.recompute.empty() ? request.options.recompute : planned.recompute;
-  // What fits is found here, so that the plan goes through all of a fit that does not.
-  plan::Target roomy = target;
-  roomy.capacity_bytes = std::numeric_limits<int64_t>::max() / 4;
-  PlanRequest whole = request;
-  whole.options.data_parallel.shard = "none";
-  MemoryPlan base = planned;
-  const bool is_base =
-      request.options.data_parallel.shard == "none" && planned.known() && planned.peak_bytes > 0;
-  if (!is_base) base = plan_fit(whole, roomy, false);
-  if (!base.known()) {
-    result.reason = base.reason;
-    return result;
-  }
-  SeenStep seen;
+  const parallel::DataParallelOptions& exchange = request.options.data_parallel;
+  ScaleWork work{.ranks = request.ranks,
+                 .batch = request.options.batch,
+                 .bucket_bytes = exchange.bucket_mib * 0x1p20,
+                 .sent_share = exchange.compression == "fp16" ? 0.5 : 1};
+  ScalePlan result{.name = planned.name,
+                   .cluster = options.cluster,
+                   .ranks = work.ranks,
+                   .batch = work.batch,
+                   .own = work.own_samples()};
+  if (!planned.recompute.empty()) request.options.recompute = planned.recompute;
+  const MemoryPlan base = plan_data_parallel(request, target, planned);
+  result.reason = base.reason;
+  if (!base.known()) return result;
+  result.not_counted = base.not_counted;
+  std::set<plan::Strategy> ruled_out;
   try {
-    seen = see_step(request, work.own_samples());
+    SeenStep seen = see_step(request, result.own);
+    set_bytes(work, base, request, target);
+    if (base.method == "meta")  // a probe would compute each
+      ruled_out = plan_shards(work, request, target, result.refused);
+    set_time(result, seen, request, target, options);
+    set_step(work, std::move(seen));
+    result.reason.clear();  // why a probe was taken
   } catch (const plan::NotPlannable& error) {
     result.reason = error.reason();
     return result;
@@ -332,27 +395,11 @@ ScalePlan scale_fit(PlanRequest request, const plan::Target& target, const Memor
     result.reason = printable(error.what_without_backtrace());
     return result;
   }
-  result.not_counted = base.not_counted;
-  const int64_t part = base.in_micro_batches ? base.largest_micro_batch
-                                             : request.options.micro_batch.value_or(result.own);
-  work.parts = result.parts = (result.own - 1) / std::clamp<int64_t>(part, 1, result.own) + 1;
-  work.bytes =
-      base.start_bytes + (base.in_micro_batches ? base.micro_batch_peak_bytes : base.peak_bytes);
-  work.cached_bytes =
-      std::max<int64_t>(0, base.reserved_bytes - base.start_bytes - base.peak_bytes);
-  if (base.in_micro_batches)  // it is of the whole batch, and the micro-batches fit
-    work.cached_bytes = std::min(work.cached_bytes, target.capacity_bytes - work.bytes);
-  work.buffer_bytes = seen.buffer_bytes;
-  work.units = units_of(seen);
-  work.parameters = std::move(seen.parameters);
-  set_time(result, seen, request, target, options);
+  result.parts = work.parts;
   work.sample_s = result.sample_s;
-  if (seen.counted && seen.all.total() > 0)
-    work.forward_share =
-        static_cast<double>(seen.forward_flops) / static_cast<double>(seen.all.total());
-  work.bucket_bytes = request.options.data_parallel.bucket_mib * 0x1p20;
-  work.sent_share = request.options.data_parallel.compression == "fp16" ? 0.5 : 1;
   result.rows = plan::scale(work, options.cluster, target.capacity_bytes);
+  std::erase_if(result.rows,
+                [&](const plan::ScaleRow& row) { return ruled_out.contains(row.strategy); });
   return result;
 }
 

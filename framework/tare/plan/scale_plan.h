@@ -38,7 +38,9 @@ struct ScalePlan {
   std::optional<double> sample_s{};        ///< seconds of one device for a sample; unset: unknown
   int64_t sample_flops = 0;                ///< operations for a sample; 0: unknown
   std::vector<std::string> not_counted{};  ///< see MemoryPlan::not_counted
-  std::vector<ScaleRow> rows{};            ///< by strategy
+  /// Says why there is no row for a strategy that a setting of the recipe rules out.
+  std::vector<std::string> refused{};
+  std::vector<ScaleRow> rows{};  ///< by strategy
 };
 
 }  // namespace tare::plan

@@ -74,10 +74,9 @@ void print(std::ostream& out, const RecipePlan& plan);
 /// (if asked for) {steps, relative, points[] {step, first_lr, last_lr, momentum, beta2,
 /// weight_decay}}, scale (if asked for) {ranks, per_machine, link_inside and link_between
 /// {bytes_per_s, latency_s}, batch, own, parts, sample_s, sample_flops, computation, reason,
-/// strategies[] {strategy, stages, micro_batches, bytes, exact, fits, compute_s, exchange_s,
-/// step_s, samples_per_s, efficiency}, fastest}}, export (if there is one) {files[], at_most_bytes,
-/// reason}}. Unknown figures are
-/// null.
+/// refused[], strategies[] {strategy, stages, micro_batches, bytes, planned, fits, compute_s,
+/// exchange_s, step_s, samples_per_s, efficiency}, fastest}}, export (if there is one) {files[],
+/// at_most_bytes, reason}}. Unknown figures are null.
 [[nodiscard]] std::string to_json(const RecipePlan& plan);
 
 /// Returns the recipe with everything that changes no plan at its default: names, seed, learning

@@ -30,11 +30,6 @@ const std::vector<TableColumn>& columns() {
   return all;
 }
 
-/// Whether a trace gives the bytes, or the sizes of what it does not have.
-bool is_exact(Strategy strategy) {
-  return strategy == Strategy::data_parallel || strategy == Strategy::zero1;
-}
-
 std::string name_of(const ScaleRow& row, int64_t ranks) {
   std::string name = plan::to_string(row.strategy);
   if (row.strategy != Strategy::pipeline) return name;
@@ -78,6 +73,7 @@ std::string notes_of(const plan::ScalePlan& scale) {
     text += "fastest that fits: " + name_of(*best, scale.ranks) + '\n';
   else if (scale.sample_s)
     text += "none of them fits\n";
+  for (const std::string& why : scale.refused) text += why + '\n';
   if (scale.batch < scale.ranks)
     text += "the batch has fewer samples than there are ranks: " +
             format_count(scale.ranks - scale.batch) + " ranks compute what does not count\n";
@@ -89,9 +85,14 @@ std::string notes_of(const plan::ScalePlan& scale) {
 
 /// Returns what holds for all phases.
 std::string legend_of(const plan::ScalePlan& scale) {
-  std::string text =
-      "bytes: planned for data parallel; for ZeRO-1 these without the optimizer's state that a "
-      "rank does not keep; for the others computed from the sizes of the parameters\n";
+  std::string planned, computed;
+  for (const ScaleRow& row : scale.rows)
+    (row.is_planned ? planned : computed) +=
+        ((row.is_planned ? planned : computed).empty() ? "" : ", ") +
+        std::string(plan::to_string(row.strategy));
+  std::string text = "bytes: planned for " + planned;
+  if (!computed.empty()) text += "; computed from the sizes of the parameters for " + computed;
+  text += '\n';
   if (!scale.not_counted.empty()) text += "  at least: without " + listed(scale.not_counted) + '\n';
   text +=
       "times: estimates by a model of the network, " + scale.cluster.inside.str() + " in a machine";
@@ -140,6 +141,7 @@ ordered_json to_json(const plan::ScalePlan& scale) {
       {"sample_flops", scale.sample_flops > 0 ? ordered_json(scale.sample_flops) : nullptr},
       {"computation", scale.computation}};
   if (!scale.reason.empty()) value["reason"] = scale.reason;
+  if (!scale.refused.empty()) value["refused"] = scale.refused;
   ordered_json rows = ordered_json::array();
   for (const ScaleRow& row : scale.rows) {
     const auto timed = [&](double figure) {
@@ -149,7 +151,7 @@ ordered_json to_json(const plan::ScalePlan& scale) {
                     {"stages", row.stages},
                     {"micro_batches", row.micro_batches},
                     {"bytes", row.bytes},
-                    {"exact", is_exact(row.strategy)},
+                    {"planned", row.is_planned},
                     {"fits", row.fits},
                     {"compute_s", timed(row.compute_s)},
                     {"exchange_s", timed(row.exchange_s)},
