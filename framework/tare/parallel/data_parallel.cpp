@@ -75,10 +75,12 @@ DataParallel::DataParallel(Group& group, const std::vector<NamedTensor>& paramet
         /*gradient_as_bucket_view=*/true, names, first,
         /*skip_all_reduce_unused_params=*/false, /*use_python_reducer=*/false,
         std::vector<int64_t>());
-    state_->logger = std::make_shared<c10d::Logger>(state_->reducer);
-    state_->logger->set_construction_data_and_log("model", {}, -1, /*broadcast_buffers=*/true,
-                                                  /*has_sync_bn=*/false, options.static_graph);
-    state_->reducer->set_logger(state_->logger);
+    if (!group.is_planned()) {  // of which there are no times
+      state_->logger = std::make_shared<c10d::Logger>(state_->reducer);
+      state_->logger->set_construction_data_and_log("model", {}, -1, /*broadcast_buffers=*/true,
+                                                    /*has_sync_bn=*/false, options.static_graph);
+      state_->reducer->set_logger(state_->logger);
+    }
     if (options.static_graph) state_->reducer->set_static_graph();
     if (options.compression == "fp16")
       state_->reducer->register_builtin_comm_hook(c10d::BuiltinCommHookType::FP16_COMPRESS);
@@ -96,7 +98,7 @@ DataParallel::~DataParallel() {
 }
 
 void DataParallel::begin_step() {
-  state_->logger->set_runtime_stats_and_log();
+  if (state_->logger) state_->logger->set_runtime_stats_and_log();
   state_->reducer->prepare_for_forward();
   if (state_->rebuilds) state_->reducer->rebuild_buckets();
 }
@@ -115,6 +117,7 @@ void DataParallel::average_next(const at::Tensor& loss) {
 }
 
 DataParallel::Times DataParallel::times() const {
+  if (!state_->logger) return {};
   const auto numbers = state_->logger->get_ddp_logging_data().ints_map;
   const auto of = [&](const char* key) {
     const auto found = numbers.find(key);
