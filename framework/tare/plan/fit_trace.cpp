@@ -488,6 +488,7 @@ void run_fit(const PlanRequest& request, const FitShape& shape, const Splits& da
   if (request.before) request.before(*state);
   plan::mark(plan::kCacheReturned);
   plan::mark("begin");
+  plan::note(state->ledger());  // ranks may free what is there
   std::vector<c10::DataPtr> held;
   const std::vector<at::Tensor> data_set = plan::play(request.data_set, held, device);
   note_data(data_set);
