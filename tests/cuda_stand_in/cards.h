@@ -20,6 +20,7 @@
 //   number or one for each (0: never); with STAND_IN_SHARED it is lost for all processes
 // - STAND_IN_CUDNN_BYTES: the workspace that each convolution, attention and recurrent layer of
 //   cuDNN asks for (0)
+// - STAND_IN_NCCL_BYTES: the memory that a communicator of NCCL takes on each card (4 MiB)
 // - STAND_IN_RISING_ADDRESSES: each segment is behind all earlier ones, not at the lowest address
 // - STAND_IN_TRACE: prints calls that are not played
 // - STAND_IN_VALUES: a library that computes what kernels would write (values.cpp)

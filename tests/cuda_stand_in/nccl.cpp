@@ -31,7 +31,6 @@ using stand_in::current_device;
 
 constexpr int kMostRanks = 8;
 constexpr size_t kSlotBytes = size_t{256} << 10;  // of a collective that go through at once
-constexpr size_t kCardBytes = size_t{4} << 20;    // that a communicator takes on its card
 constexpr std::chrono::seconds kToMeet{60};
 
 /// Is what the ranks of a communicator share.
@@ -53,6 +52,12 @@ bool is_running(pid_t process) {
   std::getline(file, text);
   const size_t end = text.rfind(')');
   return end != std::string::npos && text.find_first_of("ZX", end) != end + 2;
+}
+
+/// Returns what a communicator takes on its card.
+size_t card_bytes() {
+  static const size_t bytes = stand_in::setting("STAND_IN_NCCL_BYTES", size_t{4} << 20);
+  return bytes;
 }
 
 void doze() { std::this_thread::sleep_for(std::chrono::microseconds(50)); }
@@ -198,7 +203,7 @@ void leave(ncclComm* comm) {
   comm->shared->ranks[comm->rank].has_left = true;
   stand_in::wait_for(comm->last);
   munmap(comm->shared, sizeof(Shared));
-  stand_in::give(comm->device, kCardBytes);
+  stand_in::give(comm->device, card_bytes());
   delete comm;
 }
 
@@ -229,17 +234,22 @@ EXPORTED ncclResult_t ncclCommInitRankConfig(ncclComm_t* result, int size, ncclU
   void* const memory = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   close(file);
   if (memory == MAP_FAILED) return ncclSystemError;
-  if (!stand_in::take(current_device(), kCardBytes)) return ncclUnhandledCudaError;
+  auto& own = static_cast<Shared*>(memory)->ranks[rank];
+  if (!stand_in::take(current_device(), card_bytes())) {
+    own.has_left = true;
+    munmap(memory, sizeof(Shared));
+    return ncclUnhandledCudaError;
+  }
   auto* const comm = new ncclComm;
   comm->shared = static_cast<Shared*>(memory);
   comm->rank = rank, comm->size = size, comm->device = current_device();
-  auto& own = comm->shared->ranks[rank];
   own.bus = stand_in::card(current_device()).bus;
   own.process = getpid();
   const auto until = std::chrono::steady_clock::now() + kToMeet;
-  for (int other = 0; other < size; ++other)
-    for (; comm->shared->ranks[other].process == 0; doze())
-      if (std::chrono::steady_clock::now() > until) comm->error = ncclSystemError, other = size - 1;
+  for (int other = 0; other < size && comm->error == ncclSuccess; ++other)
+    for (const auto& one = comm->shared->ranks[other];
+         one.process == 0 && comm->error == ncclSuccess; doze())
+      if (one.has_left || std::chrono::steady_clock::now() > until) comm->error = ncclRemoteError;
   if (comm->error == ncclSuccess) comm->meet();
   if (rank == 0) shm_unlink(id.internal);
   for (int other = 0; other < size; ++other)

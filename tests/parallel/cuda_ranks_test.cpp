@@ -141,6 +141,28 @@ TEST_F(CardRanks, SayThatNcclTakesOneRankPerCard) {
   }
 }
 
+// The second card has memory for a context, and not for what NCCL takes.
+TEST_F(CardRanks, GoThroughTheHostWhereNcclCannotConnectThem) {
+  if (!is_stand_in()) GTEST_SKIP() << "only a card of the stand-in is as full as the test asks";
+  const Variables variables{"STAND_IN_BYTES=17179869184,337641472"};  // and 66 MiB for the fit
+  const Variables taken{"STAND_IN_BYTES=17179869184,337641472", "STAND_IN_NCCL_BYTES=134217728"};
+  json options{{"device", "own card"}};
+  for (const json& one : results_of(2, "card", options, taken)) {
+    ASSERT_FALSE(one.is_null());
+    EXPECT_EQ(one["backend"], "gloo");
+    EXPECT_EQ(one["after"][0][0], one["before"][0][0]);
+  }
+  options["backend"] = "nccl";
+  EXPECT_EQ(results_of(2, "card", options, variables).front()["backend"], "nccl");
+  const auto all = Job(2, "card", options, taken).wait();
+  for (const ProgramResult& one : all) {
+    EXPECT_EQ(one.status, 1);
+    EXPECT_THAT(one.err, AllOf(HasSubstr("[ranks] nccl cannot connect the cards (rank 0: "),
+                               HasSubstr("; rank 1: "), HasSubstr("; take --backend gloo")));
+    EXPECT_EQ(one.err, all.front().err);
+  }
+}
+
 TEST_F(CardRanks, SayWhichRankWasKilled) {
   if (const std::string why = why_no_nccl(2); !why.empty()) GTEST_SKIP() << why;
   for (const size_t victim : {0, 1}) {

@@ -14,6 +14,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -222,14 +223,29 @@ struct Group::State {
         static_cast<int>(world.rank), static_cast<int>(world.size), gloo_options(world, answer));
     sockets = open_sockets();
     for (const int one : before) sockets.erase(one);
-    connect_devices();
+    make_group();
   }
 
-  /// Connects the devices of the ranks where they were chosen to exchange their tensors directly,
-  /// and makes a group of that and Gloo.
-  void connect_devices() {
+  /// Makes a group that exchanges all tensors by Gloo.
+  void make_group() {
+    group = c10::make_intrusive<c10d::ProcessGroup>(store, static_cast<int>(world.rank),
+                                                    static_cast<int>(world.size));
+    using Type = c10d::ProcessGroup::BackendType;
+    group->setBackend(c10::DeviceType::CPU, Type::GLOO, gloo);
+    group->setBackend(c10::DeviceType::CUDA, Type::GLOO, gloo);
+    group->setDefaultBackend(Type::GLOO);
+  }
+
+  /// Connects the devices of the ranks where they were chosen to exchange their tensors directly.
+  /// `exchange` returns the text of each rank. Where they cannot be connected all ranks throw
+  /// RankError with one text, or go on by Gloo where any backend will do.
+  void link_devices(
+      const std::function<std::vector<std::string>(const std::string& own)>& exchange) {
     link.reset();
-    if (collectives)
+    make_group();
+    if (!collectives) return;
+    std::string problem;
+    try {
       link = std::make_unique<DeviceLink>(
           *collectives, memory::CollectivesMember{.rank = world.rank,
                                                   .size = world.size,
@@ -237,15 +253,25 @@ struct Group::State {
                                                   .timeout = answer,
                                                   .store = c10::make_intrusive<c10d::PrefixStore>(
                                                       "link/" + std::to_string(links++), store)});
-    group = c10::make_intrusive<c10d::ProcessGroup>(store, static_cast<int>(world.rank),
-                                                    static_cast<int>(world.size));
-    using Type = c10d::ProcessGroup::BackendType;
-    group->setBackend(c10::DeviceType::CPU, Type::GLOO, gloo);
-    group->setBackend(c10::DeviceType::CUDA, Type::GLOO, gloo);
-    if (link)
+    } catch (const std::exception& error) {
+      problem = first_line(error);
+    }
+    std::string problems;
+    const std::vector<std::string> all = exchange(problem);
+    for (size_t rank = 0; rank < all.size(); ++rank)
+      if (!all[rank].empty())
+        problems += (problems.empty() ? "rank " : "; rank ") + std::to_string(rank) + ": " +
+                    printable(all[rank], 300);
+    if (problems.empty()) {
       group->setBackend(device->type(), c10d::ProcessGroup::strToBackendType(link->name()),
                         link->backend());
-    group->setDefaultBackend(Type::GLOO);
+      return;
+    }
+    link.reset();
+    const std::string what = collectives->name() + " cannot connect the cards (" + problems + ")";
+    if (backend != "auto") throw RankError({}, what + "; take --backend gloo");
+    collectives = nullptr;
+    if (world.rank == 0) log::warning("[ranks] " + what + ", so gloo exchanges through the host");
   }
 
   /// Ends what is under way: Gloo has no call for that, and its end would wait.
@@ -347,11 +373,13 @@ void Group::exchange_on(c10::Device device) {
     if (s.link) s.link->leave(s.sockets);
     s.device = device;
     s.collectives = choice.direct ? found : nullptr;
-    s.connect_devices();
+    s.link_devices([this](const std::string& text) { return texts(text); });
+  } catch (const RankError&) {
+    throw;
   } catch (const std::exception& error) {
     explain(error);
   }
-  if (!is_first() || device.is_cpu()) return;
+  if (!is_first() || device.is_cpu() || choice.direct != (s.link != nullptr)) return;
   log::info("[ranks] tensors of cards are exchanged by " + backend() +
             (choice.direct ? "" : ", through the host, as " + choice.why));
 }
@@ -567,6 +595,7 @@ void Group::start_over() {
       throw RankError(missing, named(missing) + " of " + std::to_string(size()) +
                                    " did not start over after a rank ran out of memory");
     s.connect();
+    s.link_devices([this](const std::string& text) { return texts(text); });
     s.is_broken = false;
   } catch (const RankError&) {
     throw;
