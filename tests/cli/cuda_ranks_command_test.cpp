@@ -92,6 +92,32 @@ TEST_F(CardRanksCommand, TakesACardForEachRankAndNccl) {
   }
 }
 
+// As `srun --gpus-per-task=1` starts them.
+TEST_F(CardRanksCommand, TakesTheOnlyCardThatEachRankSees) {
+  if (!has_two_cards_) GTEST_SKIP() << "there is one card only";
+  if (!kHasNccl) GTEST_SKIP() << "Tare was built without nccl.h";
+  const std::string tare = std::filesystem::absolute(program_path("tare")).string();
+  const auto words = [&](const std::string& rank) {
+    return std::vector<std::string>{"RANK=" + rank,
+                                    "WORLD_SIZE=2",
+                                    "LOCAL_RANK=" + rank,
+                                    "LOCAL_WORLD_SIZE=2",
+                                    "MASTER_ADDR=127.0.0.1",
+                                    "MASTER_PORT=29741",
+                                    "CUDA_VISIBLE_DEVICES=" + rank,
+                                    tare,
+                                    "run",
+                                    "card.yaml",
+                                    "device=cuda"};
+  };
+  Program first("/usr/bin/env", words("0"), folder_.path());
+  Program second("/usr/bin/env", words("1"), folder_.path());
+  const ProgramResult result = first.wait();
+  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("[ranks] tensors of cards are exchanged by nccl"));
+  EXPECT_EQ(second.wait().status, 0);
+}
+
 TEST_F(CardRanksCommand, ExchangesByGlooWhereRanksShareACard) {
   const ProgramResult alone = run({});
   ASSERT_EQ(alone.status, 0) << alone.err;

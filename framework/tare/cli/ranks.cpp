@@ -29,6 +29,7 @@
 #include "tare/config/node.h"
 #include "tare/launch/process.h"
 #include "tare/memory/backend.h"
+#include "tare/memory/collectives.h"
 #include "tare/runtime/device_name.h"
 #include "tare/runtime/exit_code.h"
 
@@ -229,11 +230,29 @@ class Ranks {
   int code_ = kSuccess;
 };
 
+/// Returns the only card that this rank sees, where each rank sees one that no other rank sees, as
+/// `srun --gpus-per-task=1` starts them. All ranks call it.
+std::optional<c10::Device> own_card(parallel::Group& group) {
+  const std::vector<c10::Device> devices = memory::devices();  // the host first
+  std::string own;
+  if (devices.size() == 2)
+    if (const auto* collectives = memory::collectives_of(devices.back().type()))
+      own = collectives->hardware(devices.back());
+  std::array<char, 256> host{};
+  if (!own.empty() && gethostname(host.data(), host.size() - 1) == 0) own += host.data();
+  const auto all = group.texts(own);
+  const std::set<std::string> different(all.begin(), all.end());
+  if (different.size() != all.size() || different.contains("")) return std::nullopt;
+  return devices.back();
+}
+
 /// Returns the device of a rank where the recipe names none, or cards without a number.
-std::string device_of(const std::string& wanted, const parallel::World& world) {
+std::string device_of(const std::string& wanted, const parallel::World& world,
+                      const std::optional<c10::Device>& own_card) {
   if (wanted != "auto" && wanted != "cuda") return wanted;
   const auto cards = static_cast<int64_t>(memory::devices().size()) - 1;  // and the host
   if (cards == 0) return wanted;
+  if (own_card) return own_card->str();
   if (world.local_rank < cards) return "cuda:" + std::to_string(world.local_rank);
   throw ConfigError("ranks", "rank " + std::to_string(world.rank) + " is number " +
                                  std::to_string(world.local_rank) +
@@ -264,7 +283,7 @@ std::shared_ptr<parallel::Group> join_ranks(RecipeOptions& recipe,
                         "divide the model of one process, and several ranks train",
                         "no stages where several ranks train",
                         std::to_string(recipe.learner.stages.size()) + " stages");
-    recipe.learner.device = device_of(recipe.learner.device, world);
+    recipe.learner.device = device_of(recipe.learner.device, world, own_card(*group));
     group->exchange_on(runtime::open_device(recipe.learner.device));
   } catch (...) {
     group->fail(std::current_exception());
