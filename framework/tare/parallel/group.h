@@ -74,8 +74,8 @@ class Group {
   /// different worlds or versions of Tare; RankError, with those that are missing, where they have
   /// not met in time, and for a store that cannot be reached.
   explicit Group(const World& world, const GroupOptions& options = {});
-  /// Leaves the job, and gives back what it holds on a card. Waits for exchanges of this rank's card
-  /// that are under way.
+  /// Leaves the job, and gives back what it holds on a card. Waits for exchanges of this rank's
+  /// card that are under way.
   ~Group();
   Group(const Group&) = delete;
   Group& operator=(const Group&) = delete;
