@@ -24,7 +24,7 @@ struct Trained {
 /// Trains with an uneven last batch and labels that do not count; `devices`: of the replicas.
 Trained trained(const Devices& devices, bool freezes = false, int64_t micro_batch = 0) {
   at::manual_seed(5);
-  const at::Tensor inputs = at::randn({98, 6}), labels = at::randint(3, {98});
+  const at::Tensor inputs = at::randn({100, 6}), labels = at::randint(3, {100});
   const auto data = tensor_dataset(inputs, labels.masked_fill(inputs.select(1, 0) > 0.5, -100));
   LearnerOptions options{.metrics = {"accuracy"},
                          .device = "cpu",

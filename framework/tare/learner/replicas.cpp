@@ -116,20 +116,24 @@ class Replicas {
  private:
   StepResult compute(const std::vector<Model*>& models, const Batch& batch) const {
     const auto count = static_cast<int64_t>(models.size());
-    const auto parts = parts_of(slices_of(batch, (batch.size() - 1) / count + 1),
-                                [this](const Batch& part) { return counted(part); });
+    auto parts = parts_of(slices_of(batch, (batch.size() - 1) / count + 1),
+                          [this](const Batch& part) { return counted(part); });
     const c10::Device first = models.front()->device();
     Tensors losses;
+    std::vector<Model*> counting;  // with a loss; the others have no label that counts
     std::vector<Outputs> outputs;
     for (size_t i = 0; i < parts.size(); ++i) {
       const Batch part = moved(parts[i].batch, models[i]->device());
       outputs.push_back(models[i]->forward(part));
+      if (parts[i].share == 0) continue;
       losses.push_back(loss_of(loss_, outputs.back(), part).mul(parts[i].share));
+      counting.push_back(models[i]);
     }
-    at::Tensor loss = losses.front().detach();
+    at::Tensor loss = losses.front().detach().to(first);
     for (size_t i = 1; i < losses.size(); ++i) loss = loss.add(losses[i].detach().to(first));
     StepResult result{.loss = loss, .outputs = joined(outputs, first)};
-    if (c10::GradMode::is_enabled()) result.loss = with_gradients(loss, losses, models);
+    if (c10::GradMode::is_enabled())
+      result.loss = with_gradients(loss, losses, counting, *models.front());
     return result;
   }
 
@@ -145,31 +149,32 @@ class Replicas {
 
   /// Differentiates all losses at once, so that the devices work at the same time.
   static at::Tensor with_gradients(const at::Tensor& loss, const Tensors& losses,
-                                   const std::vector<Model*>& models) {
-    std::vector<Tensors> trained(losses.size());
+                                   const std::vector<Model*>& models, const Model& model) {
+    const auto trained = [](const Model& of) {
+      Tensors all;
+      for (const Parameter& one : of.parameters())
+        if (one.tensor.requires_grad()) all.push_back(one.tensor);
+      return all;
+    };
+    const Tensors own = trained(model);
+    if (own.empty()) return loss;
     Tensors wanted;
-    for (size_t i = 0; i < losses.size(); ++i)
-      for (const Parameter& one : models[i]->parameters())
-        if (one.tensor.requires_grad()) {
-          trained[i].push_back(one.tensor);
-          wanted.push_back(one.tensor);
-        }
-    if (wanted.empty()) return loss;
+    for (const Model* one : models)
+      for (const at::Tensor& parameter : trained(*one)) wanted.push_back(parameter);
     Tensors found = torch::autograd::grad(losses, wanted, /*grad_outputs=*/{},
                                           /*retain_graph=*/{}, /*create_graph=*/false,
                                           /*allow_unused=*/true);
     const c10::AutoGradMode no_grad(false);
-    const size_t count = trained.front().size();
-    Tensors sums(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(count));
-    for (size_t i = count; i < found.size(); ++i) {
-      at::Tensor& sum = sums[i % count];
+    Tensors sums(own.size());
+    for (size_t i = 0; i < found.size(); ++i) {
+      at::Tensor& sum = sums[i % own.size()];
       if (!found[i].defined()) continue;
-      const at::Tensor here = found[i].to(trained.front()[i % count].device());
+      const at::Tensor here = found[i].to(own[i % own.size()].device());
       sum = sum.defined() ? sum.add(here) : here;
       found[i].reset();
     }
     const c10::AutoGradMode with_graph(true);
-    return Known::apply(loss, at::TensorList(sums), at::TensorList(trained.front()));
+    return Known::apply(loss, at::TensorList(sums), at::TensorList(own));
   }
 
   std::function<Model()> make_;
