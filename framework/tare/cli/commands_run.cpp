@@ -1,4 +1,5 @@
 // `tare run` and `tare plan`: runs a recipe, or plans its memory.
+#include <csignal>
 #include <iostream>
 
 #include "tare/base/bytes.h"
@@ -147,10 +148,13 @@ std::optional<int64_t> ranks_of(const Arguments& arguments) {
 }
 
 /// Returns how this process takes part where it is a rank.
+constexpr int64_t kMostAnswerSeconds = 30 * 24 * 3600;  // a month
+
 parallel::GroupOptions group_options(const Arguments& arguments) {
   parallel::GroupOptions options;
   if (arguments.has("rank-timeout"))
-    options.answer_seconds = static_cast<double>(arguments.number("rank-timeout", 0, 1));
+    options.answer_seconds =
+        static_cast<double>(arguments.number("rank-timeout", 0, 1, kMostAnswerSeconds));
   if (arguments.has("backend")) options.backend = arguments.get("backend");
   parallel::check_backend("tare run", options.backend);
   return options;
@@ -297,7 +301,8 @@ int run_command(const Arguments& arguments) {
       log::info(std::string("stopped by a signal after the step in flight, with a checkpoint; ") +
                 (options.resume == Resume::automatic ? "the same command" : "--resume") +
                 " continues from there");
-    return 128 + interrupts.signal();
+    // Where another rank got the signal, this process knows that there was one.
+    return 128 + (interrupts.signal() != 0 ? interrupts.signal() : SIGTERM);
   }
   return report.unsaved || report.best_lost ? kIo : kSuccess;
 }
@@ -309,6 +314,7 @@ int plan_command(const Arguments& arguments) {
   check_json(arguments, path);
   const int64_t ranks = arguments.number("ranks", 1, 1, plan::kMostRanks);
   const plan::ScaleOptions scale = scale_of(arguments, ranks);
+  check_rank_options(recipe, ranks);
   start();
   if (arguments.has("host-budget") || arguments.has("device-budget")) {
     if (arguments.has("device"))

@@ -102,8 +102,8 @@ void Learner::save(const std::string& name) {
   const Phase phase(PhaseKind::save);
   const auto path = p.options.folder / io::checked_name(name, "checkpoint");
   try {
-    const auto whole = p.whole_parameters();
-    const checkpoint::Contents contents = p.contents();  // with what the other ranks have
+    const auto whole = p.together([&] { return p.whole_parameters(); });
+    const checkpoint::Contents contents = p.together([&] { return p.contents(); });
     if (p.is_first_rank()) checkpoint::save(path, contents);
   } catch (const OutOfMemory& error) {
     throw error.with_advice("the checkpoint '" + printable(name) +
@@ -205,7 +205,7 @@ void Learner::restore_weights(const std::string& name) {
   const auto path = p.options.folder / io::checked_name(name, "checkpoint");
   const auto loaded = checkpoint::load(path, {.with_optimizer = false});
   TrainState state = train_state_from(loaded.state, loaded.extra, path);
-  const auto whole = p.whole_parameters();
+  const auto whole = p.together([&] { return p.whole_parameters(); });
   load_stored(p.model, loaded.model, /*strict=*/true, "learner.restore_weights", path);
   p.restored_validation = validation_of_weights(state);
   if (p.restored_validation) {

@@ -17,7 +17,7 @@ namespace tare::parallel {
 namespace {
 
 constexpr const char* kWhere = "ranks";
-constexpr double kMib = 1 << 20;
+constexpr double kMib = 1 << 20, kMostMib = 1 << 30;  // more than any model has
 
 c10::intrusive_ptr<c10d::ProcessGroup> checked_group(Group& group,
                                                      const std::vector<NamedTensor>& parameters) {
@@ -55,7 +55,7 @@ DataParallel::DataParallel(Group& group, const std::vector<NamedTensor>& paramet
     names[tensors.size()] = name;
     tensors.push_back(tensor);
   }
-  const auto cap = static_cast<int64_t>(options.bucket_mib * kMib);
+  const auto cap = static_cast<int64_t>(std::min(options.bucket_mib, kMostMib) * kMib);
   const auto first = std::min<int64_t>(cap, c10d::kDefaultFirstBucketBytes);
   const std::vector<bool> sparse(tensors.size(), false);
   // Until the first backward shows in which order gradients come, all are in one bucket, unless

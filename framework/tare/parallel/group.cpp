@@ -6,6 +6,7 @@
 #include <ATen/ops/zeros.h>
 #include <dirent.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <torch/version.h>
 #include <unistd.h>
 
@@ -15,6 +16,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <future>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -86,9 +88,16 @@ class WithoutBrokenPipes {
   sigset_t before_{};
 };
 
-/// Returns the descriptors of this process that are sockets of a connection.
-std::set<int> open_sockets() {
-  std::set<int> sockets;
+/// Names an open file by its number in the kernel; 0: the descriptor is closed. A descriptor may be
+/// that of another file soon after it was closed.
+ino_t file_of(int descriptor) {
+  struct stat about {};
+  return ::fstat(descriptor, &about) == 0 ? about.st_ino : 0;
+}
+
+/// Returns the descriptors of this process that are sockets of a connection, and their files.
+std::map<int, ino_t> open_sockets() {
+  std::map<int, ino_t> sockets;
   DIR* folder = ::opendir("/proc/self/fd");
   if (!folder) return sockets;
   while (const dirent* entry = ::readdir(folder)) {
@@ -96,10 +105,21 @@ std::set<int> open_sockets() {
     int listens = 0;
     socklen_t size = sizeof listens;
     if (::getsockopt(descriptor, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) == 0 && listens == 0)
-      sockets.insert(descriptor);
+      sockets[descriptor] = file_of(descriptor);
   }
   ::closedir(folder);
   return sockets;
+}
+
+/// Waits for an exchange, but not longer than `most`; returns whether it has ended, also by an
+/// error.
+bool is_over_within(const c10::intrusive_ptr<c10d::Work>& work, milliseconds most) {
+  try {
+    work->wait(most);
+  } catch (const std::exception&) {
+    return work->isCompleted();
+  }
+  return true;
 }
 
 std::string host_name() {
@@ -185,7 +205,9 @@ struct Group::State {
   std::optional<c10::Device> device{};               // that exchange_on() was given
   const memory::Collectives* collectives = nullptr;  // that make the link
   std::set<int> sockets{};                           // of Gloo
+  std::map<int, ino_t> files{};                      // of the sockets
   bool is_broken = false;                            // an exchange has failed
+  std::string left{};                                // the error for which this rank has left
   bool is_planned = false;                           // the other ranks are not there
   int64_t generation = 0;  // of groups: one more whenever the ranks start over
   int64_t links = 0;       // made so far
@@ -216,13 +238,19 @@ struct Group::State {
   }
 
   void connect() {
-    const std::set<int> before = open_sockets();
+    const std::map<int, ino_t> before = open_sockets();
     const WithoutBrokenPipes quiet;
     gloo = c10::make_intrusive<c10d::ProcessGroupGloo>(
         c10::make_intrusive<c10d::PrefixStore>("gloo/" + std::to_string(generation), store),
         static_cast<int>(world.rank), static_cast<int>(world.size), gloo_options(world, answer));
-    sockets = open_sockets();
-    for (const int one : before) sockets.erase(one);
+    files.clear();
+    sockets.clear();
+    for (const auto& [descriptor, file] : open_sockets()) {
+      const auto earlier = before.find(descriptor);
+      if (earlier != before.end() && earlier->second == file) continue;
+      sockets.insert(descriptor);
+      files[descriptor] = file;
+    }
     make_group();
   }
 
@@ -274,10 +302,34 @@ struct Group::State {
     if (world.rank == 0) log::warning("[ranks] " + what + ", so gloo exchanges through the host");
   }
 
+  /// Throws RankError where this rank has left the job.
+  void require() const {
+    if (!group)
+      throw RankError({world.rank}, "rank " + std::to_string(world.rank) + " of " +
+                                        std::to_string(world.size) +
+                                        " has failed: " + printable(left, 1000));
+  }
+
+  /// Destroys a group whose sockets are closed. An exchange of Gloo may miss that, and then waits
+  /// for its timeout, which must not hold up this thread.
+  static void end_beside(c10::intrusive_ptr<c10d::ProcessGroup> old,
+                         c10::intrusive_ptr<c10d::Backend> by) {
+    const auto done = std::make_shared<std::promise<void>>();
+    const std::future<void> ended = done->get_future();
+    std::thread([old = std::move(old), by = std::move(by), done]() mutable {
+      old.reset();
+      by.reset();
+      done->set_value();
+    }).detach();
+    (void)ended.wait_for(kWordOfOthers);
+  }
+
   /// Ends what is under way: Gloo has no call for that, and its end would wait.
   void disconnect() {
-    for (const int one : std::exchange(sockets, {})) (void)::shutdown(one, SHUT_RDWR);
+    for (const int one : std::exchange(sockets, {}))
+      if (file_of(one) == files.at(one)) (void)::shutdown(one, SHUT_RDWR);
     link.reset();
+    if (group) end_beside(std::move(group), std::move(gloo));
     group.reset();
     gloo.reset();
   }
@@ -296,6 +348,11 @@ struct Group::State {
       std::this_thread::sleep_for(milliseconds(10));
     } while (Clock::now() < until);
     return missing;
+  }
+
+  /// Whether a rank starts over, or has failed.
+  [[nodiscard]] bool others_have_left() const {
+    return store->check({"over/" + std::to_string(generation)}) || store->check({"failure"});
   }
 
   /// Says that this rank lives, and returns those that do not say so.
@@ -342,7 +399,10 @@ Group::~Group() {
   if (state_->group && state_->is_broken) state_->disconnect();  // nothing is under way else
 }
 
-void Group::finish(const c10::intrusive_ptr<c10d::Work>& work) {
+void Group::finish(const c10::intrusive_ptr<c10d::Work>& work) const {
+  // A send of Gloo may miss that its socket was closed, and then waits for its timeout.
+  while (!state_->is_planned && !is_over_within(work, kWordOfOthers))
+    if (state_->others_have_left()) throw std::runtime_error("Gloo's other ranks have left");
   work->wait();
   constexpr int kTries = 100'000;
   for (int tries = 0; tries < kTries && work.use_count() > 1; ++tries) std::this_thread::yield();
@@ -394,6 +454,7 @@ void Group::wait_for_device() {
 }
 
 void Group::broadcast(const std::vector<at::Tensor>& tensors, int64_t from) {
+  state_->require();
   std::map<c10::ScalarType, std::vector<at::Tensor>> by_type;
   for (const at::Tensor& one : tensors) by_type[one.scalar_type()].push_back(one.detach());
   c10d::BroadcastOptions options;
@@ -418,6 +479,7 @@ void Group::broadcast(const std::vector<at::Tensor>& tensors, int64_t from) {
 }
 
 void Group::sum(const std::vector<at::Tensor>& tensors) {
+  state_->require();
   try {
     for (const at::Tensor& one : tensors) {
       std::vector<at::Tensor> list{one.detach()};
@@ -441,8 +503,8 @@ Group::Exchange::Exchange(Exchange&&) noexcept = default;
 Group::Exchange& Group::Exchange::operator=(Exchange&&) noexcept = default;
 Group::Exchange::~Exchange() {
   if (!state_) return;
-  try {
-    state_->work->wait();
+  try {  // not for long: an exchange may miss that a rank starts over
+    state_->work->wait(kWordOfOthers);
   } catch (...) {  // what follows finds that the rank is missing
   }
 }
@@ -450,7 +512,7 @@ Group::Exchange::~Exchange() {
 std::vector<Group::Numbers> Group::Exchange::wait() {
   const std::unique_ptr<State> state = std::move(state_);
   try {
-    finish(state->work);
+    state->group->finish(state->work);
   } catch (const std::exception& error) {
     state->group->explain(error);
   }
@@ -465,6 +527,7 @@ std::vector<Group::Numbers> Group::Exchange::wait() {
 }
 
 Group::Exchange Group::start(const Numbers& own) {
+  state_->require();
   auto state = std::make_unique<Exchange::State>();
   state->group = this;
   state->numbers = own;
@@ -550,9 +613,10 @@ std::vector<std::vector<at::Tensor>> Group::tensors(const std::vector<at::Tensor
 }
 
 void Group::meet() {
+  state_->require();
   wait_for_device();
   try {
-    state_->group->barrier()->wait();
+    finish(state_->group->barrier());
   } catch (const std::exception& error) {
     explain(error);
   }
@@ -563,6 +627,7 @@ void Group::fail(const std::exception_ptr& error) noexcept {
   try {
     const auto reason = text_of(error);
     if (!reason) return;
+    state_->left = *reason;
     const std::string text = nlohmann::json{rank(), *reason}.dump(
         -1, ' ', false, nlohmann::json::error_handler_t::replace);
     state_->store->set(State::key("failed", rank()), "1");
@@ -595,6 +660,12 @@ void Group::start_over() {
       throw RankError(missing, named(missing) + " of " + std::to_string(size()) +
                                    " did not start over after a rank ran out of memory");
     s.connect();
+    // None goes on before all are connected: it may start over again at once.
+    const std::string connected = "connected/" + std::to_string(s.generation);
+    s.store->set(State::key(connected, rank()), "1");
+    if (const auto late = s.missing_after(s.answer, connected); !late.empty())
+      throw RankError(late, named(late) + " of " + std::to_string(size()) +
+                                " did not connect again after a rank ran out of memory");
     s.link_devices([this](const std::string& text) { return texts(text); });
     s.is_broken = false;
   } catch (const RankError&) {
@@ -605,6 +676,7 @@ void Group::start_over() {
 }
 
 void Group::explain(const std::exception& error) const {
+  if (dynamic_cast<const c10::OutOfMemoryError*>(&error)) throw;  // of this rank
   state_->is_broken = true;
   if (state_->link) state_->link->stop();
   if (dynamic_cast<const Error*>(&error) || state_->is_planned) throw;

@@ -158,7 +158,7 @@ class Group {
 
   /// Waits for an exchange that was begun with process_group(), and until no other thread holds its
   /// tensors any more, so that what is measured next is without them. Throws LibTorch's errors.
-  static void finish(const c10::intrusive_ptr<c10d::Work>& work);
+  void finish(const c10::intrusive_ptr<c10d::Work>& work) const;
   /// Returns LibTorch's group, for what is built on it.
   [[nodiscard]] const c10::intrusive_ptr<c10d::ProcessGroup>& process_group() const;
 

@@ -53,6 +53,12 @@ c10::intrusive_ptr<c10d::Work> PlannedProcessGroup::broadcast(
 
 c10::intrusive_ptr<c10d::Work> PlannedProcessGroup::allreduce(
     std::vector<at::Tensor>& tensors, const c10d::AllreduceOptions& /*options*/) {
+  // Copies in half precision may all be under way until the ranks agree to step, by numbers.
+  for (const at::Tensor& one : tensors)
+    if (one.scalar_type() == c10::kHalf)
+      under_way_.push_back(one);
+    else if (one.scalar_type() == c10::kDouble)
+      under_way_.clear();
   return over(tensors);
 }
 

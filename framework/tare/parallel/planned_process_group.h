@@ -19,6 +19,9 @@ class PlannedProcessGroup final : public c10d::ProcessGroup {
   c10::intrusive_ptr<c10d::Work> reduce(std::vector<at::Tensor>& tensors,
                                         const c10d::ReduceOptions& options) override;
   c10::intrusive_ptr<c10d::Work> barrier(const c10d::BarrierOptions& options) override;
+
+ private:
+  std::vector<at::Tensor> under_way_;  // that the reducer has made to send
 };
 
 }  // namespace tare::parallel

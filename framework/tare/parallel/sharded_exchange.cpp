@@ -28,7 +28,7 @@ namespace tare::parallel {
 namespace {
 
 constexpr const char* kWhere = "ranks";
-constexpr double kMib = 1 << 20;
+constexpr double kMib = 1 << 20, kMostMib = 1 << 30;  // more than any model has
 constexpr int64_t kAlignment = 64;  // bytes, at which a tensor begins in shared memory
 
 using Work = c10::intrusive_ptr<c10d::Work>;
@@ -240,7 +240,7 @@ void ShardedExchange::State::make_blocks(const Model& model) {
 }
 
 void ShardedExchange::State::make_buckets(const Model& model) {
-  const auto most = static_cast<size_t>(options.bucket_mib * kMib);
+  const auto most = static_cast<size_t>(std::min(options.bucket_mib, kMostMib) * kMib);
   size_t bytes = std::numeric_limits<size_t>::max();
   const auto& all = model.parameters();
   for (auto one = all.rbegin(); one != all.rend(); ++one) {
@@ -319,7 +319,7 @@ void ShardedExchange::State::take_values(const Unit& unit) {
       from.rootRank = piece.owner;
       under_way.push_back(group.broadcast(list, from));
     }
-    for (const Work& one : under_way) Group::finish(one);
+    for (const Work& one : under_way) shard.group->finish(one);
   });
 }
 
@@ -399,7 +399,7 @@ void ShardedExchange::State::receive() {
   const c10::AutoGradMode no_grad(false);
   Unit& unit = *std::exchange(sent, nullptr);
   for (Piece& piece : unit.gradients) {
-    exchange([&](c10d::ProcessGroup&) { Group::finish(piece.work); });
+    exchange([&](c10d::ProcessGroup&) { shard.group->finish(piece.work); });
     piece.work.reset();
     const at::Tensor memory = std::exchange(piece.memory, {});
     for (Member& member : piece.members) {

@@ -10,7 +10,7 @@
 
 namespace tare {
 
-void check_ranks(const RecipeOptions& recipe, int64_t ranks) {
+void check_rank_options(const RecipeOptions& recipe, int64_t ranks) {
   if (ranks == 1) return;
   if (!recipe.learner.stages.empty())
     refuse(recipe, "stages", "divide the model of one process, and several ranks train",
@@ -21,6 +21,10 @@ void check_ranks(const RecipeOptions& recipe, int64_t ranks) {
     refuse(recipe, (of_ranks.contains(refused->field) ? "data_parallel." : "") + refused->field,
            refused->problem, refused->allowed, refused->got);
   }
+}
+
+void check_ranks(const RecipeOptions& recipe, int64_t ranks) {
+  check_rank_options(recipe, ranks);
   for (size_t phase = 0; phase < recipe.phases.size(); ++phase) {
     const auto batch = given_batch(recipe, recipe.phases[phase]);
     if (batch && *batch < ranks)

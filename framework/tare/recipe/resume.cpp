@@ -131,6 +131,8 @@ std::string essence_of(const RecipeOptions& given) {
   const RecipeOptions defaults;
   recipe.learner.device = defaults.learner.device;
   recipe.learner.stages = defaults.learner.stages;
+  recipe.learner.data_parallel.shard = defaults.learner.data_parallel.shard;
+  recipe.learner.data_parallel.bucket_mib = defaults.learner.data_parallel.bucket_mib;
   recipe.learner.workers = defaults.learner.workers;
   recipe.learner.save_in_background = defaults.learner.save_in_background;
   recipe.save_every = defaults.save_every;

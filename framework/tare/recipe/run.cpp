@@ -440,7 +440,7 @@ class Runner {
     const auto chosen = chosen_callbacks(index);
     all.insert(all.end(), chosen.begin(), chosen.end());
     all.push_back(std::make_shared<FoundRate>(
-        options_.dry_run ? "" : phase + ".lr_find.csv",
+        options_.dry_run || !is_first() ? "" : phase + ".lr_find.csv",
         [this](const LrFindResult& found) { print_.found_rate(found); }));
     if (options_.dry_run) all.push_back(std::make_shared<TwoSteps>());
     if (!options_.dry_run) {

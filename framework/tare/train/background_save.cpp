@@ -58,9 +58,12 @@ void BackgroundSave::start(const std::string& name, const SaveDone& done) {
   const memory::Phase phase(memory::PhaseKind::save);
   const auto path = state_.options.folder / io::checked_name(name, "checkpoint");
   made_.clear();
-  const auto whole = state_.whole_parameters();
-  checkpoint::Contents contents = state_.contents(
-      [this](const std::string& part, std::vector<NamedTensor>& tensors) { copy(part, tensors); });
+  const auto whole = state_.together([&] { return state_.whole_parameters(); });
+  checkpoint::Contents contents = state_.together([&] {
+    return state_.contents([this](const std::string& part, std::vector<NamedTensor>& tensors) {
+      copy(part, tensors);
+    });
+  });
   made_.clear();
   ++state_.saves;
   if (!state_.is_first_rank()) {  // it has given what rank 0 writes

@@ -485,7 +485,8 @@ MicroBatches::Settings LearnerState::validation_micro_batches(int64_t first) con
 
 MicroBatches::Settings LearnerState::training_micro_batches(int64_t first) const {
   auto settings = micro_batches("train");
-  const bool whole = group() && options.data_parallel.sync_batch_norm;
+  const bool whole =
+      group() && (options.data_parallel.sync_batch_norm || options.data_parallel.static_graph);
   if (options.step_in_backward || whole) settings.fixed = own_batch();
   if (settings.fixed) return settings;
   settings.search.start = first;

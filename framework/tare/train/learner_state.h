@@ -295,6 +295,17 @@ struct LearnerState {
   void collect(const Batch& part, const Outputs& outputs, const PredictOptions& wanted,
                Collected& into);
   [[nodiscard]] Outputs predict(const Batch& batch);
+  /// Does work in which all ranks take part; an error of this rank ends the others, which would
+  /// wait for it.
+  template <class Work>
+  auto together(Work&& work) const {
+    try {
+      return work();
+    } catch (...) {
+      if (group()) group()->fail(std::current_exception());
+      throw;
+    }
+  }
   /// Does work of a stage; what LibTorch refuses in it becomes a ComputeError.
   template <class Work>
   auto explained(ComputeError::Stage stage, const Batch* batch, Work&& work) {

@@ -13,6 +13,9 @@ std::optional<RefusedOption> refused_by_ranks(const LearnerOptions& options) {
   if (ranks.sync_batch_norm && options.micro_batch)
     return RefusedOption{"micro_batch", "cuts the batches over which sync_batch_norm normalises",
                          "one of them", std::to_string(*options.micro_batch)};
+  if (ranks.static_graph && options.micro_batch)
+    return RefusedOption{"micro_batch", "makes several graphs of a step, and static_graph is one",
+                         "one of them", std::to_string(*options.micro_batch)};
   if (ranks.shard != "gradients" && ranks.shard != "parameters") return std::nullopt;
   const std::string beside = "has no effect beside shard: " + ranks.shard;
   if (ranks.static_graph) return RefusedOption{"static_graph", beside, "false", "true"};
