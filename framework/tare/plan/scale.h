@@ -64,7 +64,7 @@ struct ScaleWork {
 /// Describes a training with one strategy. Seconds are 0, and the rates too, where the time of a
 /// sample is unknown.
 struct ScaleRow {
-  Strategy strategy = Strategy::data_parallel;
+  Strategy strategy = Strategy::data_parallel;  ///< how the training is divided
   int64_t stages = 1;  ///< of a pipeline; ranks / stages pipelines work on parts of the batch
   int64_t micro_batches = 1;  ///< that go through a pipeline in a step
   int64_t bytes = 0;          ///< allocated at the peak by the rank with most

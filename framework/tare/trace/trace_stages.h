@@ -29,8 +29,8 @@ void note_stages(const Ledger& ledger,
 
 /// Holds what of a trace is on one device.
 struct StageTrace {
-  Trace trace{};
-  Section section{};
+  Trace trace{};      ///< its events
+  Section section{};  ///< the part of them that counts
 };
 
 /// Returns the events, sums, products and marks of one stage of a trace, and the stage of its
