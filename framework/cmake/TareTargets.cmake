@@ -95,13 +95,11 @@ function(tare_program name)
   tare_compile_options(${name})
 endfunction()
 
-# Lets a target of the tests include their headers and GoogleTest. The sources of tests are neither optimised nor given
-# line tables, which halves their compile time.
+# Lets a target of the tests include their headers and GoogleTest.
 function(tare_test_options name)
   target_link_libraries(${name} PRIVATE GTest::gmock)
   target_include_directories(${name} PRIVATE "${tare_SOURCE_DIR}/tests")
   tare_compile_options(${name})
-  target_compile_options(${name} PRIVATE "$<$<CONFIG:Release>:-O0;-g0>")
   if(TARE_UNITY_TESTS)
     tare_compile_together(${name} 6)
   endif()
@@ -138,12 +136,13 @@ endfunction()
 function(tare_torch_test_options name)
   tare_test_options(${name})
   target_precompile_headers(${name} REUSE_FROM tare_torch_test_pch)
+  target_compile_options(${name} PRIVATE "$<$<CONFIG:Release>:-O0;-g0>")
   target_link_libraries(${name} PRIVATE LibTorch::cpu)
 endfunction()
 
 # tare_test(NAME SOURCES a_test.cpp ... LINK lib ... [LABELS label ...] [TORCH|PLAIN])
-# One test program with one ctest entry, one thread an operator. TORCH: the sources include torch/torch.h, precompiled.
-# PLAIN: they see no tensors.
+# One test program with one ctest entry, one thread an operator. TORCH: the sources include torch/torch.h, precompiled, and
+# are neither optimised nor given line tables: that halves their compile time. PLAIN: they see no tensors.
 function(tare_test name)
   cmake_parse_arguments(PARSE_ARGV 1 test "TORCH;PLAIN" "" "SOURCES;LINK;LABELS")
   add_executable(${name} ${test_SOURCES})
