@@ -39,7 +39,7 @@ Twice medians(const std::vector<double>& times) {
   return {bench::quantile(sides[0], 0.5), bench::quantile(sides[1], 0.5)};
 }
 
-// What a rank does.
+// The functions below are the work of a rank.
 
 json reduce(parallel::Group& group, const json& sizes) {
   json all = json::array();
@@ -119,7 +119,7 @@ int run_rank(const std::string& what, const json& options) {
   return 0;
 }
 
-// What the bench does with ranks.
+// The functions below start ranks and read what they have measured.
 
 struct Way {
   std::string name{};

@@ -92,7 +92,7 @@ TEST_F(CardRanksCommand, TakesACardForEachRankAndNccl) {
   }
 }
 
-// As `srun --gpus-per-task=1` starts them.
+// `srun --gpus-per-task=1` starts ranks that see one card each.
 TEST_F(CardRanksCommand, TakesTheOnlyCardThatEachRankSees) {
   if (!has_two_cards_) GTEST_SKIP() << "there is one card only";
   if (!kHasNccl) GTEST_SKIP() << "Tare was built without nccl.h";

@@ -80,7 +80,7 @@ struct ncclComm {
     for (int other = 0; other < size; ++other) {
       for (int tries = 0; shared->ranks[other].steps < step; ++tries) {
         if (aborted) return false;
-        // As a card does, it goes on waiting after it has noticed.
+        // It goes on waiting after it has noticed, as a card does.
         if (shared->ranks[other].has_left ||
             (tries % 100 == 99 && !is_running(shared->ranks[other].process)))
           error = ncclRemoteError;
@@ -264,7 +264,7 @@ EXPORTED ncclResult_t ncclCommInitRankConfig(ncclComm_t* result, int size, ncclU
 EXPORTED ncclResult_t ncclCommInitRank(ncclComm_t* comm, int size, ncclUniqueId id, int rank) {
   return ncclCommInitRankConfig(comm, size, id, rank, nullptr);
 }
-// As NCCL does, these accept that there is no communicator any more.
+// These functions accept that there is no communicator any more, as NCCL does.
 EXPORTED ncclResult_t ncclCommDestroy(ncclComm_t comm) {
   if (comm) leave(comm);
   return ncclSuccess;

@@ -1,4 +1,4 @@
-// By what ranks exchange tensors of their devices.
+// Tests the choice of what exchanges the tensors of the ranks' devices.
 #include "tare/parallel/exchange_choice.h"
 
 #include <gmock/gmock.h>

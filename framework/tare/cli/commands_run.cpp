@@ -147,9 +147,9 @@ std::optional<int64_t> ranks_of(const Arguments& arguments) {
   return count;
 }
 
-/// Returns how this process takes part where it is a rank.
 constexpr int64_t kMostAnswerSeconds = 30 * 24 * 3600;  // a month
 
+/// Returns how this process takes part where it is a rank.
 parallel::GroupOptions group_options(const Arguments& arguments) {
   parallel::GroupOptions options;
   if (arguments.has("rank-timeout"))

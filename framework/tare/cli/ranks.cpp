@@ -24,12 +24,14 @@
 
 #include "tare/base/content_hash.h"
 #include "tare/base/error.h"
+#include "tare/base/host_name.h"
 #include "tare/base/io.h"
 #include "tare/base/log.h"
 #include "tare/config/node.h"
 #include "tare/launch/process.h"
 #include "tare/memory/backend.h"
 #include "tare/memory/collectives.h"
+#include "tare/recipe/rank_check.h"
 #include "tare/runtime/device_name.h"
 #include "tare/runtime/exit_code.h"
 
@@ -196,7 +198,7 @@ class Ranks {
     rank.end = rank.process.wait();
     rank.ended = true;
     const int code = rank.end.signal != 0 ? 128 + rank.end.signal : rank.end.exit_code;
-    // Of a rank that was asked to end here the code says nothing.
+    // The code of a rank that was asked to end here says nothing.
     if (code == kSuccess || terminated_) return;
     if (code_ == kSuccess || code_ == kFailed) code_ = code;
     if (passed_on_ != 0 && code == 128 + passed_on_) return;  // it has saved, and others still do
@@ -238,8 +240,7 @@ std::optional<c10::Device> own_card(parallel::Group& group) {
   if (devices.size() == 2)
     if (const auto* collectives = memory::collectives_of(devices.back().type()))
       own = collectives->hardware(devices.back());
-  std::array<char, 256> host{};
-  if (!own.empty() && gethostname(host.data(), host.size() - 1) == 0) own += host.data();
+  if (!own.empty()) own += host_name();
   const auto all = group.texts(own);
   const std::set<std::string> different(all.begin(), all.end());
   if (different.size() != all.size() || different.contains("")) return std::nullopt;
@@ -278,11 +279,7 @@ std::shared_ptr<parallel::Group> join_ranks(RecipeOptions& recipe,
         throw ConfigError("ranks", "rank " + std::to_string(rank) +
                                        " has another recipe than rank 0: start all ranks with one "
                                        "recipe and the same settings");
-    if (!recipe.learner.stages.empty())
-      throw ConfigError(recipe.file.place("stages"), "stages",
-                        "divide the model of one process, and several ranks train",
-                        "no stages where several ranks train",
-                        std::to_string(recipe.learner.stages.size()) + " stages");
+    check_rank_options(recipe, world.size);
     recipe.learner.device = device_of(recipe.learner.device, world, own_card(*group));
     group->exchange_on(runtime::open_device(recipe.learner.device));
   } catch (...) {

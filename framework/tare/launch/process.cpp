@@ -168,11 +168,6 @@ void Child::send(int signal) {
   if (pid_ > 0) kill(-pid_, signal);
 }
 
-std::string host_name() {
-  char name[256] = {};
-  return gethostname(name, sizeof name - 1) == 0 ? name : "";
-}
-
 ProcessId process_id_of(int64_t pid) { return {pid, boot_id(), started_ticks(pid)}; }
 
 bool is_alive(const ProcessId& id) {

@@ -61,8 +61,6 @@ class Process {
   virtual void send(int signal) = 0;
 };
 
-/// Returns the machine's name in its network; empty where it has none.
-[[nodiscard]] std::string host_name();
 /// Returns the id of a process of this machine. Throws IoError.
 [[nodiscard]] ProcessId process_id_of(int64_t pid);
 /// Whether that very process is still there.

@@ -15,6 +15,7 @@
 #include <optional>
 
 #include "tare/base/error.h"
+#include "tare/base/host_name.h"
 #include "tare/base/io.h"
 #include "tare/launch/slurm_files.h"
 #include "tare/launch/slurm_tools.h"

@@ -17,7 +17,6 @@ namespace tare::parallel {
 namespace {
 
 constexpr const char* kWhere = "ranks";
-constexpr double kMib = 1 << 20, kMostMib = 1 << 30;  // more than any model has
 
 c10::intrusive_ptr<c10d::ProcessGroup> checked_group(Group& group,
                                                      const std::vector<NamedTensor>& parameters) {
@@ -37,6 +36,11 @@ c10::intrusive_ptr<c10d::ProcessGroup> checked_group(Group& group,
 
 }  // namespace
 
+int64_t bucket_bytes(const DataParallelOptions& options) {
+  constexpr double kMib = 1 << 20, kMostMib = 1 << 30;
+  return static_cast<int64_t>(std::min(options.bucket_mib, kMostMib) * kMib);
+}
+
 struct DataParallel::State {
   std::shared_ptr<c10d::Reducer> reducer{};
   std::shared_ptr<c10d::Logger> logger{};
@@ -55,7 +59,7 @@ DataParallel::DataParallel(Group& group, const std::vector<NamedTensor>& paramet
     names[tensors.size()] = name;
     tensors.push_back(tensor);
   }
-  const auto cap = static_cast<int64_t>(std::min(options.bucket_mib, kMostMib) * kMib);
+  const int64_t cap = bucket_bytes(options);
   const auto first = std::min<int64_t>(cap, c10d::kDefaultFirstBucketBytes);
   const std::vector<bool> sparse(tensors.size(), false);
   // Until the first backward shows in which order gradients come, all are in one bucket, unless

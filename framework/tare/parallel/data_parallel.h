@@ -14,6 +14,9 @@
 
 namespace tare::parallel {
 
+/// Returns the bytes of DataParallelOptions::bucket_mib, at most what any model has.
+[[nodiscard]] int64_t bucket_bytes(const DataParallelOptions& options);
+
 /// Averages the gradients of parameters over the ranks of a group by LibTorch's c10d::Reducer: as
 /// soon as a bucket of them is complete it is sent, and meanwhile the backward computes the next.
 /// The gradients are views of the buckets, so that no copy of them is kept. Holds hooks on the

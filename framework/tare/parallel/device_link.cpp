@@ -26,9 +26,9 @@ using std::chrono::milliseconds;
 constexpr milliseconds kBusy{2};         // in which most exchanges end
 constexpr milliseconds kLastWork{1000};  // of a device, after a rank that has done its own has left
 
-bool is_any_closed(const std::set<int>& sockets) {
+bool is_any_closed(const Sockets& sockets) {
   std::vector<pollfd> asked;
-  for (const int one : sockets) asked.push_back({one, POLLRDHUP, 0});
+  for (const auto& [descriptor, file] : sockets) asked.push_back({descriptor, POLLRDHUP, 0});
   return ::poll(asked.data(), asked.size(), 0) > 0;
 }
 
@@ -46,7 +46,7 @@ DeviceLink::~DeviceLink() { stop(); }
 
 c10::intrusive_ptr<c10d::Backend> DeviceLink::backend() const { return tracked_; }
 
-void DeviceLink::wait(const std::set<int>& sockets) const {
+void DeviceLink::wait(const Sockets& sockets) const {
   const auto fail = [this](const char* what) { throw std::runtime_error(name_ + ": " + what); };
   const auto has_failed = [this] { return backend_->getError() != c10d::ErrorType::SUCCESS; };
   // The end of an event makes the thread's device current again, and so a context on it.
@@ -78,7 +78,7 @@ void DeviceLink::stop() noexcept {
   }
 }
 
-void DeviceLink::leave(const std::set<int>& sockets) noexcept {
+void DeviceLink::leave(const Sockets& sockets) noexcept {
   if (has_ended_) return;
   try {
     wait(sockets);

@@ -8,7 +8,6 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <torch/version.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -29,6 +28,7 @@
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 #include <utility>
 
+#include "tare/base/host_name.h"
 #include "tare/base/log.h"
 #include "tare/memory/backend.h"
 #include "tare/memory/collectives.h"
@@ -96,8 +96,8 @@ ino_t file_of(int descriptor) {
 }
 
 /// Returns the descriptors of this process that are sockets of a connection, and their files.
-std::map<int, ino_t> open_sockets() {
-  std::map<int, ino_t> sockets;
+Sockets open_sockets() {
+  Sockets sockets;
   DIR* folder = ::opendir("/proc/self/fd");
   if (!folder) return sockets;
   while (const dirent* entry = ::readdir(folder)) {
@@ -120,11 +120,6 @@ bool is_over_within(const c10::intrusive_ptr<c10d::Work>& work, milliseconds mos
     return work->isCompleted();
   }
   return true;
-}
-
-std::string host_name() {
-  char name[256] = {};
-  return ::gethostname(name, sizeof(name) - 1) == 0 ? name : "";
 }
 
 c10::intrusive_ptr<c10d::Store> store_of(const World& world, milliseconds timeout) {
@@ -204,8 +199,7 @@ struct Group::State {
   c10::intrusive_ptr<c10d::ProcessGroup> group{};
   std::optional<c10::Device> device{};               // that exchange_on() was given
   const memory::Collectives* collectives = nullptr;  // that make the link
-  std::set<int> sockets{};                           // of Gloo
-  std::map<int, ino_t> files{};                      // of the sockets
+  Sockets sockets{};                                 // of Gloo
   bool is_broken = false;                            // an exchange has failed
   std::string left{};                                // the error for which this rank has left
   bool is_planned = false;                           // the other ranks are not there
@@ -238,18 +232,16 @@ struct Group::State {
   }
 
   void connect() {
-    const std::map<int, ino_t> before = open_sockets();
+    const Sockets before = open_sockets();
     const WithoutBrokenPipes quiet;
     gloo = c10::make_intrusive<c10d::ProcessGroupGloo>(
         c10::make_intrusive<c10d::PrefixStore>("gloo/" + std::to_string(generation), store),
         static_cast<int>(world.rank), static_cast<int>(world.size), gloo_options(world, answer));
-    files.clear();
     sockets.clear();
     for (const auto& [descriptor, file] : open_sockets()) {
       const auto earlier = before.find(descriptor);
       if (earlier != before.end() && earlier->second == file) continue;
-      sockets.insert(descriptor);
-      files[descriptor] = file;
+      sockets[descriptor] = file;
     }
     make_group();
   }
@@ -326,11 +318,10 @@ struct Group::State {
 
   /// Ends what is under way: Gloo has no call for that, and its end would wait.
   void disconnect() {
-    for (const int one : std::exchange(sockets, {}))
-      if (file_of(one) == files.at(one)) (void)::shutdown(one, SHUT_RDWR);
+    for (const auto& [descriptor, file] : std::exchange(sockets, {}))
+      if (file_of(descriptor) == file) (void)::shutdown(descriptor, SHUT_RDWR);
     link.reset();
     if (group) end_beside(std::move(group), std::move(gloo));
-    group.reset();
     gloo.reset();
   }
 
@@ -660,7 +651,7 @@ void Group::start_over() {
       throw RankError(missing, named(missing) + " of " + std::to_string(size()) +
                                    " did not start over after a rank ran out of memory");
     s.connect();
-    // None goes on before all are connected: it may start over again at once.
+    // No rank goes on before all are connected, because it may start over again at once.
     const std::string connected = "connected/" + std::to_string(s.generation);
     s.store->set(State::key(connected, rank()), "1");
     if (const auto late = s.missing_after(s.answer, connected); !late.empty())

@@ -1,7 +1,6 @@
 // Sends gradients to the ranks that own their parameters, and parameters to the ranks that compute.
 #include "tare/parallel/sharded_exchange.h"
 
-#include <ATen/ops/empty.h>
 #include <ATen/ops/empty_strided.h>
 #include <ATen/ops/full_like.h>
 #include <ATen/ops/zeros.h>
@@ -13,7 +12,6 @@
 #include <cmath>
 #include <limits>
 #include <map>
-#include <optional>
 #include <set>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <unordered_map>
@@ -23,12 +21,12 @@
 #include "tare/base/log.h"
 #include "tare/optim/clip.h"
 #include "tare/optim/gradient_hook.h"
+#include "tare/parallel/data_parallel.h"
 
 namespace tare::parallel {
 namespace {
 
 constexpr const char* kWhere = "ranks";
-constexpr double kMib = 1 << 20, kMostMib = 1 << 30;  // more than any model has
 constexpr int64_t kAlignment = 64;  // bytes, at which a tensor begins in shared memory
 
 using Work = c10::intrusive_ptr<c10d::Work>;
@@ -240,7 +238,7 @@ void ShardedExchange::State::make_blocks(const Model& model) {
 }
 
 void ShardedExchange::State::make_buckets(const Model& model) {
-  const auto most = static_cast<size_t>(std::min(options.bucket_mib, kMostMib) * kMib);
+  const auto most = static_cast<size_t>(bucket_bytes(options));
   size_t bytes = std::numeric_limits<size_t>::max();
   const auto& all = model.parameters();
   for (auto one = all.rbegin(); one != all.rend(); ++one) {

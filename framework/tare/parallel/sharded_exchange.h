@@ -75,8 +75,8 @@ class ShardedExchange {
   std::unique_ptr<State> state_;
 };
 
-/// Clips gradients of which each rank has a part: a bound on the norm is on that of the parts of
-/// all ranks together.
+/// Clips gradients of which each rank has a part. A bound on the norm holds for the joint norm of
+/// the gradients of all ranks.
 void clip_sharded(const std::vector<ParameterGroup>& groups, const ClipOptions& options,
                   Group& group);
 

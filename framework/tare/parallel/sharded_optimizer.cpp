@@ -28,16 +28,13 @@ ShardedOptimizer::ShardedOptimizer(Shard shard, std::vector<ParameterGroup> grou
 
 std::string ShardedOptimizer::kind() const { return own_->kind(); }
 
-bool ShardedOptimizer::owns(const Parameter& parameter) const {
-  return shard_.owners.at(parameter.name) == shard_.rank;
-}
-
 std::vector<ParameterGroup> ShardedOptimizer::own_groups() {
   std::vector<ParameterGroup> own;
   from_.clear();
   for (size_t i = 0; i < groups_.size(); ++i) {
     ParameterGroup group = groups_[i];
-    std::erase_if(group.parameters, [this](const Parameter& one) { return !owns(one); });
+    std::erase_if(group.parameters,
+                  [this](const Parameter& one) { return !shard_.owns(one.name); });
     if (group.parameters.empty() && i > 0) continue;  // the first one names the rates
     own.push_back(std::move(group));
     from_.push_back(i);

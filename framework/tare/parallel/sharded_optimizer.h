@@ -22,6 +22,8 @@ namespace tare::parallel {
 struct Shard {
   std::map<std::string, int64_t> owners{};  ///< see owners_of()
   int64_t rank = 0;                         ///< whose shard it is
+  /// Whether the rank owns a parameter, by its name.
+  [[nodiscard]] bool owns(const std::string& name) const { return owners.at(name) == rank; }
   Group* group = nullptr;  ///< that gives the stepped parameters to all; null: another does that
 };
 
@@ -44,7 +46,6 @@ class ShardedOptimizer final : public Optimizer {
   StateChange set_groups(std::vector<ParameterGroup> groups) override;
 
  private:
-  [[nodiscard]] bool owns(const Parameter& parameter) const;
   /// Returns the groups with the own parameters alone, and notes where they came from.
   [[nodiscard]] std::vector<ParameterGroup> own_groups();
   void set_rates();

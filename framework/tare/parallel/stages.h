@@ -42,7 +42,7 @@ struct Stage {
 /// at a cut. A value; holds no tensor.
 class Stages {
  public:
-  /// Makes no division: the model is on one device.
+  /// Makes the division of a model that one device holds.
   Stages() = default;
   /// Divides `model`. `stages` has the texts of the stages in their order, which may be "auto"
   /// alone, and `devices` the device of each stage: all of one type and, but for the host, each

@@ -72,7 +72,7 @@ struct PlanRequest {
   std::function<void(LearnerState&)> set_up{};
   int64_t ranks = 1;  ///< that share each batch
   int64_t rank = 0;   ///< the one that is planned
-  /// Holds a card for each of options.stages; empty: the whole is on one device, or the host.
+  /// Holds a card for each of options.stages; empty: one card has the model, or the host.
   std::vector<plan::Target> cards{};
   plan::Machine machine = plan::Machine::host;  ///< where the host is: data and loader count too
   int64_t epochs = 2;                           ///< of the fit

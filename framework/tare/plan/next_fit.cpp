@@ -47,7 +47,7 @@ std::function<void(LearnerState&)> like(const Model& model, ParameterNames state
 }
 
 std::optional<int64_t> suggested(const LearnerState& state, int64_t failed, const Baseline& start) {
-  // What is free on each of several cards is not in the plan: the size is found by trying.
+  // The plan does not know what is free on each of several cards, so trying finds the size.
   if (!state.model.spec() || state.devices().size() > 1) return std::nullopt;
   const GeneratorScope generators(state.device);
   try {

@@ -23,6 +23,7 @@
 #include "tare/callback/peak_rates.h"
 #include "tare/memory/backend.h"
 #include "tare/model/block.h"
+#include "tare/parallel/data_parallel.h"
 #include "tare/plan/plan_fit.h"
 #include "tare/train/layer_shapes.h"
 
@@ -367,7 +368,7 @@ ScalePlan scale_fit(PlanRequest request, const plan::Target& target, const Memor
   const parallel::DataParallelOptions& exchange = request.options.data_parallel;
   ScaleWork work{.ranks = request.ranks,
                  .batch = request.options.batch,
-                 .bucket_bytes = exchange.bucket_mib * 0x1p20,
+                 .bucket_bytes = static_cast<double>(parallel::bucket_bytes(exchange)),
                  .sent_share = exchange.compression == "fp16" ? 0.5 : 1};
   ScalePlan result{.name = planned.name,
                    .cluster = options.cluster,

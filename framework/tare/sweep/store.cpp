@@ -10,6 +10,7 @@
 #include <unordered_set>
 
 #include "tare/base/error.h"
+#include "tare/base/host_name.h"
 #include "tare/search/pruner.h"
 #include "tare/search/value_text.h"
 #include "tare/sweep/identity.h"
@@ -315,7 +316,7 @@ std::chrono::system_clock::time_point Store::start(const Trial& trial,
         .prepare(
             "UPDATE sweep_runs SET host = ?, boot_id = ?, pid = ?, pid_start = ?, "
             "reserved_bytes = ? WHERE trial_id = ?")
-        .bind(1, launch::host_name())
+        .bind(1, host_name())
         .bind(2, child.boot_id)
         .bind(3, child.pid)
         .bind(4, child.started_ticks)

@@ -446,7 +446,7 @@ int64_t LearnerState::gradient_bytes() const {
   const auto own = shards_gradients() ? shard() : std::nullopt;
   for (const auto& group : optimizer->groups())
     for (const auto& parameter : group.parameters)
-      if (!own || own->owners.at(parameter.name) == own->rank)
+      if (!own || own->owns(parameter.name))
         bytes += static_cast<int64_t>(parameter.tensor.nbytes());
   return bytes;
 }

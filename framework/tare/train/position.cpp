@@ -209,7 +209,7 @@ LearnerState::Gradients LearnerState::loaded_gradients(const std::vector<NamedTe
     const auto parameter = std::ranges::find(all, name.substr(kGradient.size()), &Parameter::name);
     if (parameter == all.end() || parameter->tensor.sizes() != tensor.sizes())
       throw FormatError("learner.load", path, name, "is the gradient of another model's parameter");
-    if (own && own->owners.at(parameter->name) != own->rank) continue;
+    if (own && !own->owns(parameter->name)) continue;
     at::Tensor gradient = at::empty_like(parameter->tensor);
     gradient.copy_(tensor);
     loaded.emplace_back(parameter->tensor, std::move(gradient));
