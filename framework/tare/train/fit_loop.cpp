@@ -87,11 +87,8 @@ FitLoop::FitLoop(LearnerState& state, LearnerView& learner, FitStart start, cons
       optimizers_(dynamic_cast<OptimizerSet*>(optimizer_)),
       schedules_(plan_.schedule, plan_.schedules),
       bases_(*optimizer_, schedules_) {
-  if (const auto shard = state_.shard(); shard && state_.shards_gradients()) {
-    check_shared_callbacks(callbacks_, state_.options, call);
-    sharded_ = std::make_unique<parallel::ShardedExchange>(*shard, state_.model,
-                                                           state_.options.data_parallel);
-  }
+  if (state_.shards_gradients()) check_shared_callbacks(callbacks_, state_.options, call);
+  if (state_.group()) ranks_.emplace(state_);
   {
     const Phase phase(PhaseKind::step);  // what every step works with
     optimizer_->prepare();
@@ -104,7 +101,6 @@ FitLoop::FitLoop(LearnerState& state, LearnerView& learner, FitStart start, cons
       state_, state_.data.train,
       state_.shared(training_loader(state_.options, state_.drops_last(),
                                     sample_weights(state_.options, state_.data.train, call))));
-  if (state_.group()) ranks_.emplace(state_);
   restore(start.work.callbacks, callbacks_);
   context_.rate_factor = plan_.rate_factor;
   if (state_.options.save_in_background && start.saves) saves_.emplace(state_);
@@ -140,8 +136,7 @@ FitResult FitLoop::run() {
   const int64_t first_step = plan_.step;
   try {
     run_epochs();
-    if (sharded_) sharded_->restore();
-    if (ranks_) ranks_->log_times();
+    if (ranks_) ranks_->end();
   } catch (...) {
     if (ranks_) ranks_->fail(std::current_exception());
     abandon();
@@ -342,7 +337,7 @@ bool FitLoop::validate() {
   const Evaluation result = [&] {
     LentWeights weights(callbacks_, p.model);
     p.lent_figures = weights.lend();
-    const parallel::ShardedExchange::Whole whole(sharded_.get());  // ranks cut batches differently
+    const parallel::ShardedExchange::Whole whole(sharded());  // ranks cut batches differently
     return p.evaluate(p.data.valid, validation_,
                       [&](MicroBatchChange change) { report(std::move(change)); });
   }();

@@ -10,7 +10,6 @@
 
 #include "tare/callback/callback.h"
 #include "tare/optim/step_in_backward.h"
-#include "tare/parallel/sharded_exchange.h"
 #include "tare/train/background_save.h"
 #include "tare/train/feed.h"
 #include "tare/train/learner_state.h"
@@ -72,8 +71,10 @@ class FitLoop {
   void finish_saves() {
     if (saves_) saves_->finish();
   }
-  /// Returns what keeps parts of the parameters; null: each rank has all of them.
-  [[nodiscard]] parallel::ShardedExchange* sharded() const { return sharded_.get(); }
+  /// Returns what keeps parts of the gradients, and of the parameters; null: each rank has all.
+  [[nodiscard]] parallel::ShardedExchange* sharded() const {
+    return ranks_ ? ranks_->sharded() : nullptr;
+  }
   /// Notifies the callbacks that the model got the weights of a checkpoint with these states.
   void restored(const std::vector<CallbackState>& states) const;
   /// Lists the tensors of the step under way.
@@ -168,8 +169,7 @@ class FitLoop {
   LossMeter meter_;
   LossMean loss_mean_;
   StepSnapshot snapshot_;
-  std::optional<Ranks> ranks_;                          // unset: the process is alone
-  std::unique_ptr<parallel::ShardedExchange> sharded_;  // null: each rank has all gradients
+  std::optional<Ranks> ranks_;  // unset: the process is alone
   std::optional<MicroBatches> micro_batches_;
   GeneratorSnapshot before_update_;  // after before_batch, which is not called again
   /// Gradients that a callback left to add up, by parameter, from the beginning of an update until

@@ -37,17 +37,16 @@ bool FitLoop::update() {
   counted_ = 0;
   if (!stepper_) earlier_gradients_ = p.take_gradients();
   if (ranks_) ranks_->begin_step(*optimizer_, has_own_samples() ? p.counted(c.data) : 0, wish());
-  if (sharded_) sharded_->begin_step();
   if (!callbacks_.empty()) before_update_.take(p.devices());  // else nothing was drawn yet
   bool cut = false;                                           // in parts, by what memory allows
   const auto work = [&](int64_t size) {
     cut = !p.options.micro_batch && size < c.data.size();
-    if (size >= c.data.size() && !sharded_) return try_update(whole, {});
+    if (size >= c.data.size() && !sharded()) return try_update(whole, {});
     if (whole.inputs.empty()) whole = c.data;
     auto parts = p.parts_of(whole, size, p.slicers.train);
     if (parts.size() > 1)
       std::erase_if(parts, [](const BatchPart& part) { return part.share == 0; });
-    if (sharded_ && ranks_) ranks_->agree_on_parts(parts);
+    if (ranks_) ranks_->agree_on_parts(parts);
     if (parts.size() == 1) return try_update(whole, {});
     return try_update(whole, parts);
   };
@@ -77,8 +76,7 @@ bool FitLoop::try_update(const Batch& whole, const std::vector<BatchPart>& parts
   const bool wanted =
       (parts.empty() ? try_backward(1, {}) : try_parts(parts)) && finite_gradients();
   if (!whole.inputs.empty()) c.data = whole;
-  if (wanted && ranks_) ranks_->agree_to_step();
-  if (sharded_) sharded_->close();
+  if (ranks_) ranks_->end_backward(wanted);
   if (!wanted) p.optimizer->zero_grad();  // nor of the parts before
   p.add_gradients(earlier_gradients_);
   if (!wanted) return false;
@@ -140,7 +138,7 @@ bool FitLoop::try_pipelined(const std::vector<BatchPart>& parts) {
 
 bool FitLoop::try_backward(double share, std::optional<double> counted) {
   const auto norms = ranks_ ? ranks_->norms(has_own_samples()) : nullptr;
-  if (sharded_) sharded_->open();
+  if (ranks_) ranks_->open();
   forward(counted);
   if (!allows(&Callback::after_loss, Action::skip)) return false;
   check_loss();
@@ -157,7 +155,6 @@ void FitLoop::undo_update(const Batch& whole) {
   if (!callbacks_.empty()) before_update_.restore();
   state_.optimizer->zero_grad();
   if (ranks_) ranks_->start_over();
-  if (sharded_) sharded_->begin_step();
 }
 
 void FitLoop::forward(std::optional<double> counted) {
@@ -202,15 +199,12 @@ void FitLoop::backward(double share) {
   p.explained(ComputeError::Stage::backward, nullptr, [&] {
     if (stepper_) return stepper_->backward(loss);
     double factor = p.scaler ? share * p.scaler->scale() : share;
-    if (ranks_) factor *= ranks_->factor();
-    const bool is_last = context_.micro_batch + 1 == context_.micro_batches;
-    if (sharded_)
-      sharded_->average_next();
-    else if (ranks_ && is_last)
-      ranks_->average_next(loss);
+    if (ranks_) {
+      factor *= ranks_->factor();
+      ranks_->average_next(loss, context_.micro_batch + 1 == context_.micro_batches);
+    }
     const auto differentiate = [&] {
       (factor == 1 && !ranks_ ? loss : loss.mul(factor)).backward();  // each rank as a plan
-      if (sharded_) sharded_->finish();
     };
     if (!ranks_) return differentiate();
     ranks_->exchanging(differentiate);
@@ -222,7 +216,7 @@ bool FitLoop::finite_gradients() {
   if (!p.scaler) return true;
   const Phase phase(PhaseKind::step);
   finite_ = p.scaler->unscale(p.optimizer->groups());
-  if (sharded_ && ranks_) finite_ = ranks_->all(finite_);  // each has other gradients
+  if (ranks_) finite_ = ranks_->all_finite(finite_);
   return finite_;
 }
 
@@ -230,8 +224,8 @@ void FitLoop::step() {
   const Phase phase(PhaseKind::step);
   if (!stepper_)
     state_.explained(ComputeError::Stage::step, nullptr, [&] {
-      if (sharded_)
-        parallel::clip_sharded(optimizer_->groups(), state_.options.clip, *state_.group());
+      if (ranks_)
+        ranks_->clip(optimizer_->groups(), state_.options.clip);
       else
         clip_gradients(optimizer_->groups(), state_.options.clip);
       optimizer_->step();

@@ -42,6 +42,9 @@ LossTotals sum_over(parallel::Group& group, const LossTotals& own) {
 
 Ranks::Ranks(LearnerState& state) : state_(state), group_(*state.group()) {
   for (const auto& buffer : state.model.buffers()) buffers_.push_back(buffer.tensor);
+  if (state.shards_gradients())
+    sharded_ = std::make_unique<parallel::ShardedExchange>(*state.shard(), state.model,
+                                                           state.options.data_parallel);
 }
 
 parallel::DataParallel& Ranks::averaging(Optimizer& optimizer) {
@@ -66,7 +69,7 @@ void Ranks::begin_step(Optimizer& optimizer, double counted, const Wish& own) {
   agreed_ = false;
   exchange_ = group_.start(numbers);
   group_.broadcast(buffers_);
-  if (state_.shards_gradients()) return;  // ShardedExchange does it
+  if (sharded_) return sharded_->begin_step();
   now_ = &averaging(optimizer);
   now_->begin_step();
 }
@@ -81,7 +84,12 @@ double Ranks::factor() {
   return factor_;
 }
 
-void Ranks::average_next(const at::Tensor& loss) { now_->average_next(loss); }
+void Ranks::average_next(const at::Tensor& loss, bool is_last) {
+  if (sharded_)
+    sharded_->average_next();
+  else if (is_last)
+    now_->average_next(loss);
+}
 
 std::unique_ptr<parallel::SyncBatchNormScope> Ranks::norms(bool counts) const {
   if (!state_.options.data_parallel.sync_batch_norm) return nullptr;
@@ -89,6 +97,7 @@ std::unique_ptr<parallel::SyncBatchNormScope> Ranks::norms(bool counts) const {
 }
 
 void Ranks::agree_on_parts(std::vector<BatchPart>& parts) {
+  if (!sharded_) return;
   double most = 0;
   for (const Numbers& of_rank : group_.exchange({static_cast<double>(parts.size())}))
     most = std::max(most, of_rank.front());
@@ -96,15 +105,26 @@ void Ranks::agree_on_parts(std::vector<BatchPart>& parts) {
     parts.push_back({.batch = parts.back().batch, .share = 0, .counted = 0});
 }
 
-bool Ranks::all(bool own) {
+bool Ranks::all_finite(bool own) {
+  if (!sharded_) return own;  // the gradients are the same
   return std::ranges::all_of(group_.exchange({own ? 1.0 : 0.0}),
                              [](const Numbers& of_rank) { return of_rank.front() != 0; });
 }
 
-void Ranks::agree_to_step() {
-  group_.wait_for_device();
-  (void)group_.exchange({1});
-  agreed_ = true;
+void Ranks::clip(const std::vector<ParameterGroup>& groups, const ClipOptions& options) {
+  if (sharded_)
+    parallel::clip_sharded(groups, options, group_);
+  else
+    clip_gradients(groups, options);
+}
+
+void Ranks::end_backward(bool wanted) {
+  if (wanted) {
+    group_.wait_for_device();
+    (void)group_.exchange({1});
+    agreed_ = true;
+  }
+  if (sharded_) sharded_->close();
 }
 
 void Ranks::start_over() {
@@ -119,7 +139,8 @@ void Ranks::start_over() {
   begin_step(*optimizer_, counted_, own_);
 }
 
-void Ranks::log_times() const {
+void Ranks::end() {
+  if (sharded_) sharded_->restore();
   for (const auto& [optimizer, averaging] : averaging_) {
     const parallel::DataParallel::Times times = averaging->times();
     if (times.steps > 0) log::debug("rank " + std::to_string(group_.rank()) + ": " + times.str());

@@ -10,6 +10,7 @@
 #include "tare/optim/optimizer.h"
 #include "tare/parallel/data_parallel.h"
 #include "tare/parallel/group.h"
+#include "tare/parallel/sharded_exchange.h"
 #include "tare/parallel/sync_batch_norm.h"
 #include "tare/train/loss_meter.h"
 #include "tare/train/micro_batches.h"
@@ -44,14 +45,21 @@ class Ranks {
   /// by what the loss of this rank's part is multiplied, so that the mean of the gradients over the
   /// ranks is the gradient of the mean loss over the whole batch.
   [[nodiscard]] double factor();
+  /// Gives this rank the parameters that it needs for a forward.
+  void open() {
+    if (sharded_) sharded_->open();
+  }
   /// Averages the gradients over the ranks in the next backward, which begins with `loss`.
-  void average_next(const at::Tensor& loss);
+  /// `is_last`: it is that of the last part of a batch; ranks that keep all gradients send them
+  /// then.
+  void average_next(const at::Tensor& loss, bool is_last);
   /// Does the work of a backward that averages gradients. An error of the exchange becomes a
   /// RankError, or OutOfMemory where another rank ran out of memory.
   template <class Work>
   void exchanging(Work&& work) {
     try {
       work();
+      if (sharded_) sharded_->finish();
     } catch (const std::exception& error) {
       if (!parallel::Group::is_of_exchange(error)) throw;
       group_.explain(error);
@@ -60,22 +68,27 @@ class Ranks {
   /// Lets batch norms of this thread normalise over all ranks as long as the result lives, where
   /// the options say so; `counts`: whether the batch of this rank counts.
   [[nodiscard]] std::unique_ptr<parallel::SyncBatchNormScope> norms(bool counts) const;
+  /// Returns what keeps parts of the gradients, and of the parameters; null: each rank has all.
+  [[nodiscard]] parallel::ShardedExchange* sharded() const { return sharded_.get(); }
   /// Gives all ranks as many parts of their batch, where exchanges belong to each: a rank with
   /// fewer repeats its last one, which does not count there.
   void agree_on_parts(std::vector<BatchPart>& parts);
-  /// Whether `own` is true on all ranks. Waits for them.
-  [[nodiscard]] bool all(bool own);
-  /// Waits until all ranks have come through their backward, so that all of them step or none does.
-  /// Throws OutOfMemory where one of them has not.
-  void agree_to_step();
+  /// Whether the gradients of all ranks are finite, where `own` says so of those of this one.
+  [[nodiscard]] bool all_finite(bool own);
+  /// Clips the gradients of an optimizer by those of all ranks.
+  void clip(const std::vector<ParameterGroup>& groups, const ClipOptions& options);
+  /// Ends the backwards of a step. If a step is wanted it waits until all ranks have come through
+  /// theirs, so that all of them step or none does. Throws OutOfMemory where one of them has not.
+  void end_backward(bool wanted);
   /// Begins the step again, on all ranks, after one of them ran out of memory. Throws RankError
-  /// where this one ran out of memory behind agree_to_step(), when the others have stepped.
+  /// where this one ran out of memory behind end_backward(), when the others have stepped.
   void start_over();
   /// Returns what all ranks wanted when the step began.
   [[nodiscard]] const Wish& known() const { return known_; }
 
-  /// Logs how long the exchange of gradients takes in a step.
-  void log_times() const;
+  /// Ends the training: each rank has all parameters again. Logs how long the exchange of gradients
+  /// took in a step.
+  void end();
   /// Returns what all ranks want now. Waits for them.
   [[nodiscard]] Wish settle(const Wish& own);
   /// Tells the other ranks why this one stops, see Group::fail().
@@ -88,7 +101,8 @@ class Ranks {
   parallel::Group& group_;
   std::vector<at::Tensor> buffers_;
   std::map<const Optimizer*, std::unique_ptr<parallel::DataParallel>> averaging_;
-  parallel::DataParallel* now_ = nullptr;  // of the step under way
+  parallel::DataParallel* now_ = nullptr;               // of the step under way
+  std::unique_ptr<parallel::ShardedExchange> sharded_;  // in place of them; null: there is none
   parallel::Group::Exchange exchange_;
   double counted_ = 0, factor_ = 1;
   Optimizer* optimizer_ = nullptr;  // of the step under way
