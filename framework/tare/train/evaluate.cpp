@@ -151,11 +151,8 @@ Evaluation LearnerState::evaluate(const DatasetPtr& set, const MicroBatches::Set
   Collected collected;
   // Predictions are of every sample, on each rank.
   const bool shares = group() && !predictions;
-  if (shares) {  // all ranks validate one model, whose buffers are those of rank 0
-    std::vector<at::Tensor> buffers;
-    for (const NamedTensor& one : model.buffers()) buffers.push_back(one.tensor);
-    group()->broadcast(buffers);
-  }
+  // All ranks validate one model, whose buffers are those of rank 0.
+  if (shares) group()->broadcast(tensors_of(model.buffers()));
   Feed feed(*this, set, shares ? shared(in_order(set, options)) : in_order(set, options));
   feed.start(0);
   int64_t index = 0;

@@ -44,9 +44,7 @@ void LearnerState::set_up(c10::Device to, parallel::Stages over) {
   place();
   if (options.group) {
     options.group->exchange_on(device);
-    std::vector<at::Tensor> all;
-    for (const NamedTensor& one : model.state()) all.push_back(one.tensor);
-    options.group->broadcast(all);
+    options.group->broadcast(tensors_of(model.state()));
   }
   for (const c10::Device one : devices()) born_after.push_back(memory::backend(one).sequence());
 }
@@ -412,6 +410,12 @@ std::vector<BatchPart> LearnerState::parts_of(const Batch& whole, int64_t size,
 
 at::Tensor full_precision(const at::Tensor& tensor) {
   return tensor.defined() ? in_float32(tensor) : tensor;
+}
+
+std::vector<at::Tensor> tensors_of(const std::vector<NamedTensor>& named) {
+  std::vector<at::Tensor> tensors;
+  for (const NamedTensor& one : named) tensors.push_back(one.tensor);
+  return tensors;
 }
 
 void to_full_precision(Outputs& outputs) {

@@ -48,6 +48,8 @@ void check_step_in_backward(const LearnerOptions& options, const std::string& wh
 /// Throws ConfigError, naming `call`, for a number of epochs that is not in [1, kMostEpochs].
 void check_epochs(int64_t epochs, const std::string& call);
 
+/// Returns the tensors of a list without their names.
+[[nodiscard]] std::vector<at::Tensor> tensors_of(const std::vector<NamedTensor>& named);
 /// Returns float16 and bfloat16 to float32; others as they are.
 [[nodiscard]] at::Tensor full_precision(const at::Tensor& tensor);
 void to_full_precision(Outputs& outputs);

@@ -110,9 +110,7 @@ std::vector<NamedTensor> rng_of(const LearnerState& state) {
 std::vector<NamedTensor> LearnerState::saved_rng() const {
   std::vector<NamedTensor> own = rng_of(*this);
   if (!group()) return own;
-  std::vector<at::Tensor> states;
-  for (const NamedTensor& one : own) states.push_back(one.tensor);
-  const auto all = group()->tensors(states);
+  const auto all = group()->tensors(tensors_of(own));
   for (size_t rank = 1; rank < all.size(); ++rank)
     for (size_t i = 0; i < all[rank].size(); ++i)  // a host, then a card, of which each has its own
       own.push_back({prefix_of(static_cast<int64_t>(rank)) + (i == 0 ? "rng/cpu" : "rng/device"),
@@ -151,13 +149,9 @@ std::shared_ptr<void> LearnerState::whole_parameters() const {
 
 std::vector<NamedTensor> LearnerState::over_ranks(const std::vector<NamedTensor>& own) const {
   std::string names;
-  std::vector<at::Tensor> tensors;
-  for (const NamedTensor& one : own) {
-    names += one.name + '\n';
-    tensors.push_back(one.tensor);
-  }
+  for (const NamedTensor& one : own) names += one.name + '\n';
   const auto all_names = group()->texts(names);
-  const auto all = group()->tensors(tensors);
+  const auto all = group()->tensors(tensors_of(own));
   std::vector<NamedTensor> whole;
   for (size_t rank = 0; rank < all.size(); ++rank) {
     std::istringstream lines(all_names[rank]);

@@ -40,8 +40,8 @@ LossTotals sum_over(parallel::Group& group, const LossTotals& own) {
   return all;
 }
 
-Ranks::Ranks(LearnerState& state) : state_(state), group_(*state.group()) {
-  for (const auto& buffer : state.model.buffers()) buffers_.push_back(buffer.tensor);
+Ranks::Ranks(LearnerState& state)
+    : state_(state), group_(*state.group()), buffers_(tensors_of(state.model.buffers())) {
   if (state.shards_gradients())
     sharded_ = std::make_unique<parallel::ShardedExchange>(*state.shard(), state.model,
                                                            state.options.data_parallel);
