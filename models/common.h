@@ -12,6 +12,11 @@
 
 namespace tare::models {
 
+/// Returns an option, or the family's default where it is 0.
+[[nodiscard]] inline int64_t or_default(int64_t value, int64_t otherwise) {
+  return value > 0 ? value : otherwise;
+}
+
 /// Returns the channels of [channels, height, width] samples. Throws ConfigError for another sample
 /// shape.
 [[nodiscard]] int64_t image_channels(const std::string& family, const ModelOptions& options);

@@ -13,8 +13,6 @@ namespace {
 constexpr int64_t kLayers = 12, kHeads = 12, kWidth = 768, kContext = 1024;  // GPT-2 small
 constexpr double kDeviation = 0.02;
 
-int64_t or_default(int64_t value, int64_t fallback) { return value > 0 ? value : fallback; }
-
 int64_t context_of(const ModelOptions& options) {
   const auto& shape = options.sample_shape;
   if (shape.size() == 1 && shape[0] >= 1) return shape[0];

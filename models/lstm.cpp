@@ -12,7 +12,7 @@ namespace tare::models {
 namespace {
 
 constexpr int64_t kVocabulary = 256;  // bytes
-constexpr int64_t kWidth = 64, kLayers = 1;
+constexpr int64_t kLstmWidth = 64, kLstmLayers = 1;
 
 [[noreturn]] void refuse(const char* what, const torch::Tensor& got) {
   std::ostringstream text;
@@ -48,8 +48,8 @@ LstmImpl::LstmImpl(const ModelOptions& options) : dropout(options.dropout) {
     throw ConfigError("models.lstm", "sample_shape", "must be the length of the longest sequence",
                       "a list of one number >= 1, such as [256]",
                       c10::str(torch::IntArrayRef(options.sample_shape)));
-  const int64_t width = options.width > 0 ? options.width : kWidth;
-  const int64_t count = options.layers > 0 ? options.layers : kLayers;
+  const int64_t width = or_default(options.width, kLstmWidth);
+  const int64_t count = or_default(options.layers, kLstmLayers);
   embedding = register_module("embedding", torch::nn::Embedding(kVocabulary, width));
   layers = register_module(
       "layers",

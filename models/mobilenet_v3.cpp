@@ -10,8 +10,8 @@ namespace {
 
 using namespace torch::nn;
 
-constexpr int64_t kWidth = 16;  // of the first convolution in the tables below
-constexpr double kNormEps = 0.001, kNormMomentum = 0.01, kLinearDeviation = 0.01;
+constexpr int64_t kMobilenetWidth = 16;  // of the first convolution in the tables below
+constexpr double kMobilenetNormEps = 0.001, kNormMomentum = 0.01, kLinearDeviation = 0.01;
 
 // Table 1 of the paper: in, kernel, inner, out, squeezes, hard_swish, stride.
 const MobileNetTable kLarge{.blocks = {{16, 3, 16, 16, false, false, 1},
@@ -64,7 +64,7 @@ Chain convolution(const Convolution& c, Activation activation) {
                        .padding(c.kernel / 2)
                        .groups(c.groups)
                        .bias(false)),
-            BatchNorm2d(BatchNorm2dOptions(c.out).eps(kNormEps).momentum(kNormMomentum)));
+            BatchNorm2d(BatchNorm2dOptions(c.out).eps(kMobilenetNormEps).momentum(kNormMomentum)));
   if (activation == Activation::relu) all->push_back(ReLU(ReLUOptions(/*inplace=*/true)));
   if (activation == Activation::hard_swish)
     all->push_back(Functional([](torch::Tensor x) { return torch::hardswish_(x); }));
@@ -118,7 +118,7 @@ MobileNetV3Impl::MobileNetV3Impl(const std::string& name, const MobileNetTable& 
                                  const ModelOptions& options)
     : channels(image_channels(name, options)) {
   const double factor =
-      static_cast<double>(options.width > 0 ? options.width : kWidth) / double{kWidth};
+      static_cast<double>(or_default(options.width, kMobilenetWidth)) / double{kMobilenetWidth};
   const int64_t first = widened(table.blocks.front(), factor).in;
   features->push_back(convolution({.in = channels, .out = first, .kernel = 3, .stride = 2},
                                   Activation::hard_swish));

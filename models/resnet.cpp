@@ -80,7 +80,7 @@ torch::Tensor BottleneckImpl::body(const torch::Tensor& x) {
 ResNetImpl::ResNetImpl(const std::string& name, const ResNetDepth& depth,
                        const ModelOptions& options)
     : channels(image_channels(name, options)), dropout(options.dropout) {
-  const int64_t width = options.width > 0 ? options.width : 64;
+  const int64_t width = or_default(options.width, 64);
   conv1 = register_module("conv1", conv(channels, width, 7, 2));
   bn1 = register_module("bn1", BatchNorm2d(width));
   int64_t in = width;

@@ -8,7 +8,7 @@
 namespace tare::models {
 namespace {
 
-constexpr int64_t kWidth = 64, kHidden = 256, kStages = 4, kBlocks = 2;
+constexpr int64_t kSiameseWidth = 64, kSiameseHidden = 256, kSiameseStages = 4, kBlocks = 2;
 
 Chain stage_of(int64_t in, int64_t out, int64_t stride) {
   Chain stage;
@@ -22,22 +22,22 @@ Chain stage_of(int64_t in, int64_t out, int64_t stride) {
 SiameseImpl::SiameseImpl(const ModelOptions& options)
     : channels(image_channels("siamese", options)), dropout(options.dropout) {
   using namespace torch::nn;
-  const int64_t width = options.width > 0 ? options.width : kWidth;
+  const int64_t width = or_default(options.width, kSiameseWidth);
   resnet->push_back(conv(channels, width, 7, 2));
   resnet->push_back(BatchNorm2d(width));
   resnet->push_back(ReLU());
   resnet->push_back(MaxPool2d(MaxPool2dOptions(3).stride(2).padding(1)));
   int64_t in = width;
-  for (int64_t stage = 0; stage < kStages; ++stage) {
+  for (int64_t stage = 0; stage < kSiameseStages; ++stage) {
     const int64_t out = width << stage;
     resnet->push_back(stage_of(in, out, stage == 0 ? 1 : 2));
     in = out;
   }
   resnet->push_back(AdaptiveAvgPool2d(1));
   register_module("resnet", resnet);
-  fc->push_back(Linear(2 * in, kHidden));
+  fc->push_back(Linear(2 * in, kSiameseHidden));
   fc->push_back(ReLU());
-  fc->push_back(Linear(kHidden, options.classes));
+  fc->push_back(Linear(kSiameseHidden, options.classes));
   register_module("fc", fc);
   init_weights(*this);
 }

@@ -6,8 +6,8 @@
 namespace tare::models {
 namespace {
 
-constexpr int64_t kWidth = 64, kStages = 4;
-constexpr int64_t kLeast = int64_t{1} << kStages;  // pixels a side: each stage halves them
+constexpr int64_t kUnetWidth = 64, kUnetStages = 4;
+constexpr int64_t kLeast = int64_t{1} << kUnetStages;  // pixels a side: each stage halves them
 
 }  // namespace
 
@@ -51,16 +51,16 @@ torch::Tensor UnetUpImpl::forward(const torch::Tensor& below, const torch::Tenso
 
 UnetImpl::UnetImpl(const ModelOptions& options, const UnetOptions& own)
     : channels(image_channels("unet", options)), dropout(options.dropout) {
-  const int64_t width = options.width > 0 ? options.width : kWidth, factor = own.bilinear ? 2 : 1;
+  const int64_t width = or_default(options.width, kUnetWidth), factor = own.bilinear ? 2 : 1;
   inc = register_module("inc", DoubleConv(channels, width, width));
   int64_t in = width;
-  for (int64_t stage = 1; stage <= kStages; ++stage) {
-    const int64_t out = stage == kStages ? 2 * in / factor : 2 * in;
+  for (int64_t stage = 1; stage <= kUnetStages; ++stage) {
+    const int64_t out = stage == kUnetStages ? 2 * in / factor : 2 * in;
     downs.push_back(register_module("down" + std::to_string(stage), UnetDown(in, out)));
     in = 2 * in;
   }
-  for (int64_t stage = 1; stage <= kStages; ++stage) {
-    const int64_t out = stage == kStages ? width : in / 2 / factor;
+  for (int64_t stage = 1; stage <= kUnetStages; ++stage) {
+    const int64_t out = stage == kUnetStages ? width : in / 2 / factor;
     ups.push_back(register_module("up" + std::to_string(stage), UnetUp(in, out, own.bilinear)));
     in = in / 2;
   }

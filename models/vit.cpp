@@ -9,16 +9,14 @@
 namespace tare::models {
 namespace {
 
-constexpr int64_t kWidth = 768, kLayers = 12, kHeads = 12;  // torchvision's vit_b_16
-constexpr double kPositionDeviation = 0.02, kBiasDeviation = 1e-6, kNormEps = 1e-6;
-
-int64_t or_default(int64_t value, int64_t fallback) { return value > 0 ? value : fallback; }
+constexpr int64_t kVitWidth = 768, kVitLayers = 12, kVitHeads = 12;  // torchvision's vit_b_16
+constexpr double kPositionDeviation = 0.02, kBiasDeviation = 1e-6, kVitNormEps = 1e-6;
 
 VitSizes sizes_of(const ModelOptions& options, const VitOptions& own) {
-  const int64_t width = or_default(options.width, kWidth);
+  const int64_t width = or_default(options.width, kVitWidth);
   const VitSizes sizes{.width = width,
-                       .layers = or_default(options.layers, kLayers),
-                       .heads = or_default(options.heads, kHeads),
+                       .layers = or_default(options.layers, kVitLayers),
+                       .heads = or_default(options.heads, kVitHeads),
                        .mlp = or_default(own.mlp, 4 * width),
                        .patch = own.patch};
   if (width % sizes.heads != 0)
@@ -37,8 +35,8 @@ int64_t tokens_of(const std::vector<int64_t>& image, int64_t patch) {
   return image[1] / patch * (image[2] / patch) + 1;
 }
 
-torch::nn::LayerNorm norm(int64_t width) {
-  return torch::nn::LayerNorm(torch::nn::LayerNormOptions({width}).eps(kNormEps));
+torch::nn::LayerNorm vit_norm(int64_t width) {
+  return torch::nn::LayerNorm(torch::nn::LayerNormOptions({width}).eps(kVitNormEps));
 }
 
 torch::nn::Linear inner_linear(int64_t in, int64_t out) {
@@ -69,9 +67,9 @@ torch::Tensor VitAttentionImpl::forward(const torch::Tensor& x) {
 }
 
 VitBlockImpl::VitBlockImpl(const VitSizes& sizes, double drop_rate) : dropout(drop_rate) {
-  ln_1 = register_module("ln_1", norm(sizes.width));
+  ln_1 = register_module("ln_1", vit_norm(sizes.width));
   self_attention = register_module("self_attention", VitAttention(sizes.width, sizes.heads));
-  ln_2 = register_module("ln_2", norm(sizes.width));
+  ln_2 = register_module("ln_2", vit_norm(sizes.width));
   mlp =
       register_module("mlp", torch::nn::Sequential(inner_linear(sizes.width, sizes.mlp),
                                                    torch::nn::GELU(), torch::nn::Dropout(drop_rate),
@@ -96,7 +94,7 @@ VitEncoderImpl::VitEncoderImpl(int64_t tokens, const VitSizes& sizes, double dro
   for (int64_t i = 0; i < sizes.layers; ++i)
     layers->push_back(layer_name(i), VitBlock(sizes, drop_rate));
   register_module("layers", layers);
-  ln = register_module("ln", norm(sizes.width));
+  ln = register_module("ln", vit_norm(sizes.width));
 }
 
 torch::Tensor VitEncoderImpl::forward(const torch::Tensor& x) {
@@ -137,7 +135,7 @@ Model make_vit(const ModelOptions& options, const VitOptions& own) {
   Vit vit(options, own);
   std::vector<LayerGroup> groups{
       {"embedding", {"class_token", "conv_proj", "encoder.pos_embedding"}}};
-  for (int64_t i = 0; i < or_default(options.layers, kLayers); ++i)
+  for (int64_t i = 0; i < or_default(options.layers, kVitLayers); ++i)
     groups.push_back({layer_name(i), {"encoder.layers." + layer_name(i)}});
   groups.push_back({"ln", {"encoder.ln"}});
   groups.push_back({"heads", {"heads"}});

@@ -39,10 +39,11 @@ function(tare_precompiled name)
   tare_compile_options(${name})
 endfunction()
 
-# tare_library(NAME SOURCES a.cpp ... [DEPENDS library ...] [PUBLIC lib ...] [PRIVATE lib ...] [PLAIN])
-# Makes the library tare_NAME with the alias tare::NAME. Without SOURCES it is headers only. PLAIN: it sees no tensors.
+# tare_library(NAME SOURCES a.cpp ... [APART a.cpp ...] [DEPENDS library ...] [PUBLIC lib ...] [PRIVATE lib ...] [PLAIN])
+# Makes the library tare_NAME with the alias tare::NAME. Without SOURCES it is headers only. APART: sources whose names
+# collide with those of others, and that are compiled alone. PLAIN: it sees no tensors.
 function(tare_library name)
-  cmake_parse_arguments(PARSE_ARGV 1 library "PLAIN" "" "SOURCES;DEPENDS;PUBLIC;PRIVATE")
+  cmake_parse_arguments(PARSE_ARGV 1 library "PLAIN" "" "SOURCES;APART;DEPENDS;PUBLIC;PRIVATE")
   if(library_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "tare_library(${name}): unknown arguments ${library_UNPARSED_ARGUMENTS}")
   endif()
@@ -54,6 +55,10 @@ function(tare_library name)
     tare_compile_options(tare_${name})
     if(NOT library_PLAIN)
       target_precompile_headers(tare_${name} REUSE_FROM tare_tensor_pch)
+    endif()
+    if(TARE_UNITY AND NOT library_PLAIN)  # when all of its sources are known; DEFER would read the variables then
+      cmake_language(EVAL CODE "cmake_language(DEFER CALL tare_compile_together tare_${name} 8
+                                               \"${tare_SOURCE_DIR}/framework\" APART ${library_APART})")
     endif()
   else()
     add_library(tare_${name} INTERFACE)
@@ -95,41 +100,55 @@ function(tare_program name)
   tare_compile_options(${name})
 endfunction()
 
-# Lets a target of the tests include their headers and GoogleTest.
+# Lets a target of the tests include their headers and GoogleTest. Tests are not optimised, which takes half of their compile
+# time; the libraries that they test are. They have line tables, which name call sites.
 function(tare_test_options name)
+  target_compile_options(${name} PRIVATE "$<$<CONFIG:Release>:-O0>")
   target_link_libraries(${name} PRIVATE GTest::gmock)
   target_include_directories(${name} PRIVATE "${tare_SOURCE_DIR}/tests")
   tare_compile_options(${name})
-  if(TARE_UNITY_TESTS)
-    tare_compile_together(${name} 6)
+  if(TARE_UNITY)
+    tare_compile_together(${name} 6 "${tare_SOURCE_DIR}/tests")
   endif()
 endfunction()
 
-# Compiles up to COUNT sources of a target of the tests as one. Every source that sees LibTorch instantiates the templates
-# of LibTorch's headers anew, which is most of its compile time. CMake's own UNITY_BUILD names sources by absolute
-# paths, which __FILE__ puts into the text, so that a compiler cache serves one folder only.
-function(tare_compile_together target count)
-  get_target_property(sources ${target} SOURCES)
-  set(left ${sources})
-  list(FILTER left EXCLUDE REGEX "\\.cpp$")
-  list(FILTER sources INCLUDE REGEX "\\.cpp$")
-  list(LENGTH sources length)
+# tare_compile_together(TARGET COUNT FOLDER [APART FILE ...]): compiles up to COUNT sources of a target as one, except those
+# that are generated, have compile options of their own or are listed. Every source that sees LibTorch reads and instantiates
+# LibTorch's headers anew, which is most of its compile time. FOLDER: one in which the compiler looks for headers. CMake's own
+# UNITY_BUILD names sources by absolute paths, which __FILE__ puts into the text, so that a compiler cache serves one folder.
+function(tare_compile_together target count folder)
+  cmake_parse_arguments(PARSE_ARGV 3 sources "" "" "APART")
+  get_target_property(all ${target} SOURCES)
+  set(left "")
+  set(together "")
+  foreach(source IN LISTS all)
+    get_source_file_property(alone "${source}" SKIP_PRECOMPILE_HEADERS)
+    cmake_path(ABSOLUTE_PATH source OUTPUT_VARIABLE file)
+    cmake_path(IS_PREFIX CMAKE_BINARY_DIR "${file}" generated)
+    if(NOT source MATCHES "\\.cpp$" OR generated OR alone STREQUAL "ON" OR source IN_LIST sources_APART)
+      list(APPEND left "${source}")
+    else()
+      file(RELATIVE_PATH file "${folder}" "${file}")
+      list(APPEND together "${file}")
+    endif()
+  endforeach()
+  list(LENGTH together length)
+  if(length EQUAL 0)
+    return()
+  endif()
   math(EXPR last "${length} - 1")
   foreach(begin RANGE 0 ${last} ${count})
-    list(SUBLIST sources ${begin} ${count} together)
-    set(includes "")
-    foreach(source IN LISTS together)
-      cmake_path(ABSOLUTE_PATH source)
-      file(RELATIVE_PATH source "${tare_SOURCE_DIR}/tests" "${source}")
-      string(APPEND includes "#include \"${source}\"\n")
-    endforeach()
+    list(SUBLIST together ${begin} ${count} files)
+    list(TRANSFORM files REPLACE "(.+)" "#include \"\\1\"\n" OUTPUT_VARIABLE includes)
+    list(JOIN includes "" includes)
     set(file "${CMAKE_CURRENT_BINARY_DIR}/${target}_from_${begin}.cpp")
     file(CONFIGURE OUTPUT "${file}" CONTENT "${includes}" @ONLY)
     list(APPEND left "${file}")
   endforeach()
   set_property(TARGET ${target} PROPERTY SOURCES ${left})
-  # GCC takes an included source for a header, whose classes must not hold types of a source.
-  target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
+  # GCC takes an included source for a header, whose classes must not hold types of a source. A name of one source may hide
+  # that of another.
+  target_compile_options(${target} PRIVATE -Wno-shadow $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
 endfunction()
 
 # Compiles a target of the tests with the precompiled torch/torch.h and GoogleTest.
@@ -142,7 +161,7 @@ endfunction()
 
 # tare_test(NAME SOURCES a_test.cpp ... LINK lib ... [LABELS label ...] [TORCH|PLAIN])
 # One test program with one ctest entry, one thread an operator. TORCH: the sources include torch/torch.h, precompiled, and
-# are neither optimised nor given line tables: that halves their compile time. PLAIN: they see no tensors.
+# have no line tables, which saves compile time once more. PLAIN: they see no tensors.
 function(tare_test name)
   cmake_parse_arguments(PARSE_ARGV 1 test "TORCH;PLAIN" "" "SOURCES;LINK;LABELS")
   add_executable(${name} ${test_SOURCES})

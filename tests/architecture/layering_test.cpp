@@ -54,11 +54,12 @@ const std::map<std::string, std::set<std::string>>& libraries() {
       {"plan", {"train", "trace"}},
       {"learner", {"runtime", "plan", "interchange"}},
       {"recipe", {"runtime", "learner", "cuda", "interchange"}},
+      {"bench", {"recipe"}},
       {"search", {"config"}},
       {"launch", {"runtime"}},
       {"sweep", {"search", "launch", "report", "cuda"}},
       {"furcate", {"recipe", "sweep"}},
-      {"cli", {"runtime", "recipe", "search", "launch", "sweep", "furcate", "cuda", "serve", "lite"}},
+      {"cli", {"runtime", "recipe", "search", "launch", "sweep", "furcate", "cuda", "serve", "lite", "bench"}},
   };
   return table;
 }

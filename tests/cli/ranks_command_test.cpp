@@ -92,6 +92,10 @@ TEST(RanksCommand, TrainsAsOneProcessDoes) {
     const ProgramResult predicted =
         run_program("tare", {"inspect", "runs/shared/shared.tare", "--verify"}, folder.path());
     EXPECT_EQ(predicted.status, 0) << predicted.err;
+    const ProgramResult compared = run_program(
+        "tare", {"compare", (alone.path() / "runs/shared").string(), "runs/shared", "--csv"},
+        folder.path());
+    EXPECT_THAT(compared.out, HasSubstr(std::string("\nfigure,ranks,,,") + ranks + '\n'));
   }
 }
 

@@ -41,7 +41,8 @@ TEST(Recipes, OfDigitsTrainTwoStepsOfEachPhase) {
   for (const fs::path& file : files) {
     const TempDir folder;
     const auto run = run_program("tare",
-                                 {"run", file.string(), "device=cpu", "batch=16", "test=false",
+                                 {"run", file.string(), "device=cpu", "stages=[]", "batch=16",
+                                  "test=false",
                                   "data={name: generated_digits, count: 400, size: 28}",
                                   "model.width=4", "limit={train_batches: 2, valid_batches: 1}"},
                                  folder.path());

@@ -87,6 +87,13 @@ TEST(Group, SaysWhichRankWasKilled) {
   }
 }
 
+TEST(Group, DoesNotNameARankThatComputesBesideOneThatWasKilled) {
+  Job job(3, "end", {{"how", "kill"}, {"rank", 1}, {"computing_rank", 2}});
+  const auto all = job.wait();
+  for (const size_t rank : {0, 2})
+    EXPECT_THAT(all[rank].err, HasSubstr("rank 1 of 3 has ended without a word")) << rank;
+}
+
 TEST(Group, SaysWhichRankDoesNotAnswer) {
   Job job(2, "end", {{"how", "hang"}}, {"TEST_ANSWER_SECONDS=2"});
   const auto all = job.wait();

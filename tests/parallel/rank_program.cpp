@@ -216,6 +216,7 @@ class EndAtStep final : public Callback {
     if (context.step != step_) return Action::proceed;
     if (how_ == "kill") (void)std::raise(SIGKILL);
     if (how_ == "hang") std::this_thread::sleep_for(std::chrono::seconds(8));
+    if (how_ == "compute") std::this_thread::sleep_for(std::chrono::seconds(2));
     if (how_ == "throw") throw StateError("test", "out of order", "mend it");
     return how_ == "stop" ? Action::stop_fit : Action::proceed;
   }
@@ -231,6 +232,8 @@ json end(const std::shared_ptr<Group>& group, const json& options) {
   std::vector<CallbackPtr> callbacks;
   if (group->rank() == options.value("rank", 1))
     callbacks.push_back(std::make_shared<EndAtStep>(options.at("how").get<std::string>(), 5));
+  if (group->rank() == options.value("computing_rank", -1))
+    callbacks.push_back(std::make_shared<EndAtStep>("compute", 5));
   Learner learner(models::make("mlp", {.classes = 3, .sample_shape = {6}, .hidden = {8}}),
                   {.train = data, .valid = {}, .test = {}},
                   {.device = device_of(options),

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 
@@ -17,6 +18,12 @@ struct Flops {
 
   /// Returns the number of all.
   [[nodiscard]] int64_t total() const { return fp32 + tf32 + fp16 + bf16 + others; }
+  /// Adds those of another count, type by type.
+  Flops& operator+=(const Flops& more) {
+    for (const auto type : {&Flops::fp32, &Flops::tf32, &Flops::fp16, &Flops::bf16, &Flops::others})
+      this->*type += more.*type;
+    return *this;
+  }
   bool operator==(const Flops&) const = default;
 };
 

@@ -48,7 +48,7 @@ class Arguments {
   std::map<std::string, std::string> options_;
 };
 
-/// Describes a command of the program, as in `tare --help`, and holds its function.
+/// Describes a command of the program, as in `tare --help`.
 struct Command {
   std::string name{};                   ///< the word after `tare`
   std::string summary{};                ///< one line
@@ -56,8 +56,7 @@ struct Command {
   size_t least = 0;                     ///< positional arguments it needs
   std::vector<OptionSpec> options{};    ///< in the order of the help
   std::vector<std::string> examples{};  ///< whole command lines
-  int (*run)(const Arguments& arguments) = nullptr;  ///< null: a program of its own
-  std::vector<ListEntry> actions{};  ///< what its first argument may be, if that is an action
+  std::vector<ListEntry> actions{};     ///< what its first argument may be, if that is an action
 };
 
 /// Returns all options of a command: its own, then --help.

@@ -8,8 +8,8 @@
 #include "tare/base/error.h"
 #include "tare/base/parts.h"
 #include "tare/base/terminal.h"
-#include "tare/cli/command.h"
 #include "tare/cli/entries.h"
+#include "tare/cli/handlers.h"
 #include "tare/cli/shipped.h"
 #include "tare/recipe/recipe_keys.h"
 

@@ -8,7 +8,7 @@
 
 #include "tare/base/bytes.h"
 #include "tare/base/error.h"
-#include "tare/cli/command.h"
+#include "tare/cli/handlers.h"
 #include "tare/cli/output.h"
 #include "tare/cli/trust.h"
 #include "tare/config/field.h"

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "tare/base/error.h"
-#include "tare/cli/command.h"
+#include "tare/cli/handlers.h"
 #include "tare/cli/trust.h"
 #include "tare/config/node.h"
 #include "tare/inference/bundle_folder.h"
@@ -41,9 +41,10 @@ void check_generates(const BundleManifest& manifest) {
   // Without names tokens are bytes, of which there are 256.
   const auto classes = class_count(manifest);
   if (manifest.labels.empty() && classes && *classes < 256)
-    throw ConfigError(kWhere, "the bundle has no vocabulary, because its model was trained on an "
-                              "array of tokens, so that a text cannot be read or written; tare "
-                              "predict takes arrays of tokens");
+    throw ConfigError(kWhere,
+                      "the bundle has no vocabulary, because its model was trained on an "
+                      "array of tokens, so that a text cannot be read or written; tare "
+                      "predict takes arrays of tokens");
 }
 
 }  // namespace

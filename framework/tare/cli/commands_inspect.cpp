@@ -8,7 +8,7 @@
 
 #include "tare/base/error.h"
 #include "tare/checkpoint/checkpoint.h"
-#include "tare/cli/command.h"
+#include "tare/cli/handlers.h"
 #include "tare/inference/bundle_folder.h"
 #include "tare/inference/inspect.h"
 #include "tare/interchange/export_file.h"

@@ -4,7 +4,7 @@
 
 #include "tare/base/error.h"
 #include "tare/base/terminal.h"
-#include "tare/cli/command.h"
+#include "tare/cli/handlers.h"
 #include "tare/cli/shipped.h"
 #include "tare/config/node.h"
 #include "tare/recipe/find_rate.h"

@@ -8,7 +8,7 @@
 #include "tare/base/error.h"
 #include "tare/base/io.h"
 #include "tare/base/parts.h"
-#include "tare/cli/command.h"
+#include "tare/cli/handlers.h"
 #include "tare/cli/output.h"
 #include "tare/cli/shipped.h"
 #include "tare/recipe/phase_data.h"

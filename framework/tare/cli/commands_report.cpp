@@ -7,7 +7,7 @@
 #include "tare/base/bytes.h"
 #include "tare/base/error.h"
 #include "tare/base/io.h"
-#include "tare/cli/command.h"
+#include "tare/cli/handlers.h"
 #include "tare/cli/output.h"
 #include "tare/config/registry.h"
 #include "tare/model/registry.h"

@@ -6,7 +6,7 @@
 #include "tare/base/error.h"
 #include "tare/base/io.h"
 #include "tare/base/log.h"
-#include "tare/cli/command.h"
+#include "tare/cli/handlers.h"
 #include "tare/cli/output.h"
 #include "tare/cli/ranks.h"
 #include "tare/cli/shipped.h"

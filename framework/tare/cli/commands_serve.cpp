@@ -4,7 +4,7 @@
 
 #include "tare/base/bytes.h"
 #include "tare/base/error.h"
-#include "tare/cli/command.h"
+#include "tare/cli/handlers.h"
 #include "tare/cli/trust.h"
 #include "tare/inference/bundle_folder.h"
 #include "tare/inference/inspect.h"

@@ -5,9 +5,9 @@
 
 #include "tare/base/error.h"
 #include "tare/base/io.h"
-#include "tare/cli/command.h"
 #include "tare/cli/completion.h"
 #include "tare/cli/entries.h"
+#include "tare/cli/handlers.h"
 #include "tare/cli/man_page.h"
 #include "tare/cli/man_recipe.h"
 #include "tare/config/node.h"

@@ -14,7 +14,7 @@
 #include "tare/base/io.h"
 #include "tare/base/log.h"
 #include "tare/base/terminal.h"
-#include "tare/cli/command.h"
+#include "tare/cli/handlers.h"
 #include "tare/cli/output.h"
 #include "tare/cli/shipped.h"
 #include "tare/cli/sweep_check.h"

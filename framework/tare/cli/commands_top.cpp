@@ -5,7 +5,7 @@
 #include <iostream>
 
 #include "tare/base/terminal.h"
-#include "tare/cli/command.h"
+#include "tare/cli/handlers.h"
 #include "tare/cli/interval.h"
 #include "tare/cli/top.h"
 #include "tare/memory/machine.h"

@@ -12,7 +12,7 @@
 #include "tare/base/terminal.h"
 #include "tare/base/text_plot.h"
 #include "tare/callback/progress.h"
-#include "tare/cli/command.h"
+#include "tare/cli/handlers.h"
 #include "tare/cli/interval.h"
 #include "tare/report/live.h"
 #include "tare/report/read_run.h"

@@ -11,7 +11,7 @@
 #include "tare/base/error.h"
 #include "tare/base/io.h"
 #include "tare/base/terminal.h"
-#include "tare/cli/command.h"
+#include "tare/cli/handlers.h"
 #include "tare/cuda/nvml.h"
 #include "tare/data/datasets.h"
 #include "tare/memory/backend.h"

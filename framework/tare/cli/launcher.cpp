@@ -1,5 +1,5 @@
-// The program `tare`: predicts, or executes the program that trains. It needs no LibTorch, whose
-// set-up takes longer than most predictions.
+// The program `tare`: says what it can do, predicts, or executes the program that trains. It needs
+// no LibTorch, whose set-up takes longer than most predictions.
 #include <unistd.h>
 
 #include <cerrno>
@@ -10,8 +10,12 @@
 #include <string_view>
 #include <vector>
 
+#include "tare/base/error.h"
 #include "tare/base/log.h"
 #include "tare/base/signals.h"
+#include "tare/cli/early_status.h"
+#include "tare/cli/help.h"
+#include "tare/cli/output.h"
 #include "tare/cli/predict_lite.h"
 #include "tare/runtime/exit_code.h"
 #include "tare/runtime/threads.h"
@@ -38,6 +42,14 @@ int execute(const char* name, std::vector<char*> arguments) {
 
 int main(int argc, char** argv) {
   std::vector<char*> arguments(argv, argv + argc);
+  try {
+    if (const auto code = tare::cli::answer_help(argc, argv)) {
+      tare::cli::check_output(argc > 1 ? argv[1] : "");
+      return *code;
+    }
+  } catch (const tare::Error&) {  // the program that is executed next reports it
+  }
+  if (const auto code = tare::cli::early_status(argc, argv)) return *code;
   if (argc < 2 || std::string_view(argv[1]) != "predict") return execute("tare-train", arguments);
   tare::ignore_file_limit_signal();
   if (const auto code = tare::cli::predict_lite(argc - 1, argv + 1)) return *code;

@@ -34,8 +34,7 @@ const Command& predict_command() {
       {"tare predict digits.tare seven.png --top 3",
        "ls pictures/*.png | tare predict digits.tare -", "tare predict iris.tare measurements.csv",
        "tare predict digits.tare test --score",
-       "echo 'once upon' | tare predict --text gpt.tare -"},
-      nullptr};
+       "echo 'once upon' | tare predict --text gpt.tare -"}};
   return command;
 }
 

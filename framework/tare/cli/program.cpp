@@ -2,12 +2,11 @@
 #include "tare/cli/program.h"
 
 #include <exception>
-#include <filesystem>
-#include <iostream>
 #include <string>
 
 #include "tare/base/signals.h"
-#include "tare/cli/command.h"
+#include "tare/cli/handlers.h"
+#include "tare/cli/help.h"
 #include "tare/cli/output.h"
 #include "tare/cli/predict.h"
 #include "tare/runtime/threads.h"
@@ -18,33 +17,13 @@ namespace {
 using namespace cli;
 
 int dispatch(int argc, char** argv) {
-  const std::string_view name = argc > 1 ? argv[1] : "";
-  const std::string program =
-      argc > 0 ? std::filesystem::path(argv[0]).filename().string() : "tare";
-  const bool helps = name == "--help" || name == "-h" || name == "help";
-  if (helps && argc > 2) {  // tare help run
-    const Command& command = find_command(argv[2]);
-    std::cout << help(command, width_for(std::cout), program + ' ' + command.name);
-    return kSuccess;
-  }
-  if (name.empty() || helps) {
-    (name.empty() ? std::cerr : std::cout) << overview(width_for(std::cout), program);
-    return name.empty() ? kBadInput : kSuccess;
-  }
-  if (name == "--version") {
-    std::cout << "tare " TARE_VERSION "\n";
-    return kSuccess;
-  }
-  const Command& command = find_command(std::string(name));
-  const std::string called = program + ' ' + command.name;
-  if (command.run == nullptr) return predict_program(argc - 1, argv + 1, called);
+  if (const auto code = answer_help(argc, argv)) return *code;
+  const Command& command = find_command(argv[1]);
+  if (command.name == predict_command().name)
+    return predict_program(argc - 1, argv + 1, called_by(argv[0]) + ' ' + command.name);
   const Arguments arguments = parse(command, argc - 1, argv + 1);
-  if (arguments.has("help")) {
-    std::cout << help(command, width_for(std::cout), called);
-    return kSuccess;
-  }
   bound_spinning(argv);
-  return command.run(arguments);
+  return run_handler(command.name, arguments);
 }
 
 }  // namespace

@@ -13,8 +13,10 @@ namespace {
 
 std::string oom_message(c10::Device device, int64_t asked, int64_t allocated,
                         std::optional<int64_t> budget, const std::string& advice) {
-  return "[memory.allocate] out of memory on " + device.str() + ": " +
-         memory::request_text(asked, allocated, budget) + "; " +
+  // Nothing was asked for here where another process ran out of memory.
+  const std::string request =
+      asked > 0 || advice.empty() ? memory::request_text(asked, allocated, budget) + "; " : "";
+  return "[memory.allocate] out of memory on " + device.str() + ": " + request +
          (advice.empty() ? "raise the budget, or take a smaller batch or model" : advice);
 }
 

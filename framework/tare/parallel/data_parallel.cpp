@@ -12,11 +12,10 @@
 #include <utility>
 
 #include "tare/config/scalar.h"
+#include "tare/parallel/where.h"
 
 namespace tare::parallel {
 namespace {
-
-constexpr const char* kWhere = "ranks";
 
 c10::intrusive_ptr<c10d::ProcessGroup> checked_group(Group& group,
                                                      const std::vector<NamedTensor>& parameters) {

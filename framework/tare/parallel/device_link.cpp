@@ -4,7 +4,6 @@
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/Event.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
-#include <poll.h>
 
 #include <optional>
 #include <stdexcept>
@@ -12,7 +11,6 @@
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 #include <utility>
-#include <vector>
 
 #include "tare/base/log.h"
 #include "tare/parallel/tracked_backend.h"
@@ -25,12 +23,6 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kBusy{2};         // in which most exchanges end
 constexpr milliseconds kLastWork{1000};  // of a device, after a rank that has done its own has left
-
-bool is_any_closed(const Sockets& sockets) {
-  std::vector<pollfd> asked;
-  for (const auto& [descriptor, file] : sockets) asked.push_back({descriptor, POLLRDHUP, 0});
-  return ::poll(asked.data(), asked.size(), 0) > 0;
-}
 
 }  // namespace
 
@@ -57,7 +49,7 @@ void DeviceLink::wait(const Sockets& sockets) const {
   std::optional<Clock::time_point> closed;
   while (!done.query() && !has_failed()) {
     const auto now = Clock::now();
-    if (!closed && is_any_closed(sockets)) closed = now;
+    if (!closed && sockets.is_any_closed()) closed = now;
     if (closed && now - *closed > kLastWork) fail("a rank has closed its connection");
     if (now - start > timeout_) fail("a card waits for a rank that does not come");
     if (now - start < kBusy)

@@ -2,19 +2,15 @@
 #pragma once
 
 #include <c10/util/intrusive_ptr.h>
-#include <sys/types.h>
 
-#include <map>
 #include <string>
 
 #include "tare/memory/collectives.h"
+#include "tare/parallel/sockets.h"
 
 namespace tare::parallel {
 
 class TrackedBackend;  // tracked_backend.h
-
-/// Lists sockets by their descriptors, each with the number of its file in the kernel.
-using Sockets = std::map<int, ino_t>;
 
 /// Is a rank's end of the connection between the devices of all ranks. What it exchanges is done by
 /// the device after the call has returned, and an exchange that fails there throws nothing until
@@ -34,9 +30,9 @@ class DeviceLink {
   /// Returns LibTorch's end of the connection.
   [[nodiscard]] c10::intrusive_ptr<c10d::Backend> backend() const;
   /// Waits until the device has done what this thread gave it, and releases the tensors of it that
-  /// LibTorch's reducer has exchanged. `sockets`: the
-  /// connections to the other ranks, which close where one of them ends. Throws std::runtime_error
-  /// where an exchange fails, or waits for a rank longer than the member's timeout.
+  /// LibTorch's reducer has exchanged. `sockets`: the connections to the other ranks, which close
+  /// where one of them ends. Throws std::runtime_error where an exchange fails, or waits for a rank
+  /// longer than the member's timeout.
   void wait(const Sockets& sockets) const;
   /// Ends exchanges that are under way, so that the device waits for no rank any more. Their
   /// tensors have any values then. Logs a warning where it cannot.

@@ -7,11 +7,10 @@
 #include <utility>
 
 #include "tare/base/error.h"
+#include "tare/parallel/where.h"
 
 namespace tare::parallel {
 namespace {
-
-constexpr const char* kWhere = "ranks";
 
 /// Returns the first ranks that share hardware; empty: each has its own.
 std::vector<int64_t> sharing(const std::vector<RankPlace>& ranks) {

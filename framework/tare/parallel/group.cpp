@@ -4,9 +4,6 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
-#include <dirent.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
 #include <torch/version.h>
 
 #include <algorithm>
@@ -36,6 +33,7 @@
 #include "tare/parallel/device_link.h"
 #include "tare/parallel/exchange_choice.h"
 #include "tare/parallel/planned_process_group.h"
+#include "tare/parallel/where.h"
 
 namespace tare::parallel {
 namespace {
@@ -43,7 +41,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-constexpr const char* kWhere = "ranks";
 constexpr milliseconds kWordOfOthers{700};  // in which a rank that lives says so after an error
 
 milliseconds as_milliseconds(double seconds) {
@@ -87,29 +84,6 @@ class WithoutBrokenPipes {
  private:
   sigset_t before_{};
 };
-
-/// Names an open file by its number in the kernel; 0: the descriptor is closed. A descriptor may be
-/// that of another file soon after it was closed.
-ino_t file_of(int descriptor) {
-  struct stat about {};
-  return ::fstat(descriptor, &about) == 0 ? about.st_ino : 0;
-}
-
-/// Returns the descriptors of this process that are sockets of a connection, and their files.
-Sockets open_sockets() {
-  Sockets sockets;
-  DIR* folder = ::opendir("/proc/self/fd");
-  if (!folder) return sockets;
-  while (const dirent* entry = ::readdir(folder)) {
-    const int descriptor = std::atoi(entry->d_name);
-    int listens = 0;
-    socklen_t size = sizeof listens;
-    if (::getsockopt(descriptor, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) == 0 && listens == 0)
-      sockets[descriptor] = file_of(descriptor);
-  }
-  ::closedir(folder);
-  return sockets;
-}
 
 /// Waits for an exchange, but not longer than `most`; returns whether it has ended, also by an
 /// error.
@@ -209,6 +183,9 @@ struct Group::State {
   [[nodiscard]] static std::string key(const std::string& what, int64_t rank) {
     return what + '/' + std::to_string(rank);
   }
+  [[nodiscard]] std::string addresses_key(int64_t rank) const {  // of its ends of the connections
+    return key("addresses/" + std::to_string(generation), rank);
+  }
 
   /// Waits until all ranks have said that they are there, and that they are of one job.
   void meet(milliseconds timeout) const {
@@ -232,17 +209,13 @@ struct Group::State {
   }
 
   void connect() {
-    const Sockets before = open_sockets();
+    const Sockets before = Sockets::open();
     const WithoutBrokenPipes quiet;
     gloo = c10::make_intrusive<c10d::ProcessGroupGloo>(
         c10::make_intrusive<c10d::PrefixStore>("gloo/" + std::to_string(generation), store),
         static_cast<int>(world.rank), static_cast<int>(world.size), gloo_options(world, answer));
-    sockets.clear();
-    for (const auto& [descriptor, file] : open_sockets()) {
-      const auto earlier = before.find(descriptor);
-      if (earlier != before.end() && earlier->second == file) continue;
-      sockets[descriptor] = file;
-    }
+    sockets = Sockets::open().without(before);
+    store->set(addresses_key(world.rank), nlohmann::json(sockets.own_addresses()).dump());
     make_group();
   }
 
@@ -318,8 +291,7 @@ struct Group::State {
 
   /// Ends what is under way: Gloo has no call for that, and its end would wait.
   void disconnect() {
-    for (const auto& [descriptor, file] : std::exchange(sockets, {}))
-      if (file_of(descriptor) == file) (void)::shutdown(descriptor, SHUT_RDWR);
+    sockets.shut_down();
     link.reset();
     if (group) end_beside(std::move(group), std::move(gloo));
     gloo.reset();
@@ -346,11 +318,30 @@ struct Group::State {
     return store->check({"over/" + std::to_string(generation)}) || store->check({"failure"});
   }
 
-  /// Says that this rank lives, and returns those that do not say so.
+  /// Returns the ranks to which the connections of this one are closed.
+  [[nodiscard]] std::set<int64_t> disconnected() const {
+    const std::vector<std::string> closed = sockets.closed_addresses();
+    std::set<int64_t> ranks;
+    for (int64_t rank = 0; rank < world.size && !closed.empty(); ++rank) {
+      if (rank == world.rank || !store->check({addresses_key(rank)})) continue;
+      for (const auto& one : nlohmann::json::parse(store->get_to_str(addresses_key(rank))))
+        if (std::ranges::find(closed, one.get<std::string>()) != closed.end()) ranks.insert(rank);
+    }
+    return ranks;
+  }
+
+  /// Says that this rank lives, and returns those that do not say so: only ended ones where some
+  /// have, because a rank that computes does not notice them yet.
   [[nodiscard]] std::vector<int64_t> silent() const {
     store->set(key("lives", world.rank), "1");
-    return missing_after(kWordOfOthers, "lives");
+    const std::vector<int64_t> missing = missing_after(kWordOfOthers, "lives");
+    const std::set<int64_t> closed = disconnected();
+    std::vector<int64_t> ended;
+    for (const int64_t rank : missing)
+      if (closed.contains(rank)) ended.push_back(rank);
+    return ended.empty() ? missing : ended;
   }
+
   [[nodiscard]] std::optional<std::pair<int64_t, std::string>> first_failure() const {
     if (!store->check({"failure"})) return std::nullopt;
     const auto found = nlohmann::json::parse(store->get_to_str("failure"));

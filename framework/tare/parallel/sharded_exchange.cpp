@@ -22,11 +22,11 @@
 #include "tare/optim/clip.h"
 #include "tare/optim/gradient_hook.h"
 #include "tare/parallel/data_parallel.h"
+#include "tare/parallel/where.h"
 
 namespace tare::parallel {
 namespace {
 
-constexpr const char* kWhere = "ranks";
 constexpr int64_t kAlignment = 64;  // bytes, at which a tensor begins in shared memory
 
 using Work = c10::intrusive_ptr<c10d::Work>;

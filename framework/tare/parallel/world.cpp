@@ -7,11 +7,11 @@
 #include <functional>
 
 #include "tare/base/error.h"
+#include "tare/parallel/where.h"
 
 namespace tare::parallel {
 namespace {
 
-constexpr const char* kWhere = "ranks";
 constexpr int64_t kMostRanks = 1 << 20;
 constexpr int64_t kFirstPort = 20000, kPorts = 20000;  // below those that systems give to clients
 

@@ -436,12 +436,8 @@ void refuse_phase_keys(const config::Node& root) {
   }
 }
 
-}  // namespace
-
-RecipeOptions read_recipe(const std::filesystem::path& file,
-                          const std::vector<std::string>& overrides) {
-  config::Node root = config::parse_file(file);
-  refuse_other_files(root, file);
+/// Reads a recipe from its tree.
+RecipeOptions recipe_of(config::Node root, const std::vector<std::string>& overrides) {
   for (const auto& assignment : overrides) config::apply_recipe_override(root, assignment);
   config::expand_short_forms(root);
   refuse_phase_keys(root);
@@ -455,6 +451,20 @@ RecipeOptions read_recipe(const std::filesystem::path& file,
     throw ConfigError(place, "model.name", "is missing", config::listed_entries(models::names()),
                       {});
   return recipe;
+}
+
+}  // namespace
+
+RecipeOptions read_recipe(const std::filesystem::path& file,
+                          const std::vector<std::string>& overrides) {
+  config::Node root = config::parse_file(file);
+  refuse_other_files(root, file);
+  return recipe_of(std::move(root), overrides);
+}
+
+RecipeOptions recipe_from_text(const std::string& text, const std::string& name,
+                               const std::vector<std::string>& overrides) {
+  return recipe_of(config::parse_text(text, name), overrides);
 }
 
 void check_recipe(const RecipeOptions& recipe) {

@@ -17,6 +17,10 @@ namespace tare {
 [[nodiscard]] RecipeOptions read_recipe(const std::filesystem::path& file,
                                         const std::vector<std::string>& overrides = {});
 
+/// Reads a recipe out of a text likewise; `name` is that of the text in messages.
+[[nodiscard]] RecipeOptions recipe_from_text(const std::string& text, const std::string& name,
+                                             const std::vector<std::string>& overrides = {});
+
 /// Checks a recipe made in code as read_recipe() checks one of a file. Throws ConfigError.
 void check_recipe(const RecipeOptions& recipe);
 

@@ -69,10 +69,14 @@ void add_figures(Figures& to, size_t run, const RunFiles& files) {
   const RunFigures& f = *files.figures;
   to.add(run, "time", f.seconds, format_seconds(f.seconds));
   int64_t peak = 0;
+  size_t ranks = 0;
   for (const auto& phase : f.phases) {
     peak = std::max(peak, phase.peak_bytes);
+    ranks = std::max(ranks, phase.ranks.size());
     to.add(run, "samples/s of " + phase.name, phase.samples_per_s, figure(phase.samples_per_s));
   }
+  if (ranks > 0)
+    to.add(run, "ranks", static_cast<double>(ranks), format_count(static_cast<int64_t>(ranks)));
   add_bytes(to, run, "highest peak of a phase", peak);
   add_bytes(to, run, "process at the end", f.process_bytes);
   if (f.exported) add_bytes(to, run, "bundle", f.exported->bytes);
