@@ -9,6 +9,10 @@ function(tare_compile_options target)
   endif()
   # Line tables: a leak report or a traceback of the memory monitor names file and line.
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-g1>)
+  # A program takes the functions that it calls, and not whole files, of which several may have been compiled as one.
+  if(NOT TARE_OF_TESTS)
+    target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-ffunction-sections> $<$<CONFIG:Release>:-fdata-sections>)
+  endif()
   if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
     target_compile_options(${target} PRIVATE "SHELL:-Xclang -fno-pch-timestamp")
   endif()
@@ -70,6 +74,7 @@ function(tare_library name)
     "$<BUILD_INTERFACE:${tare_SOURCE_DIR}/framework>" "$<BUILD_INTERFACE:${tare_SOURCE_DIR}>"
     "$<INSTALL_INTERFACE:include>")
   target_link_libraries(tare_${name} ${scope} ${library_DEPENDS} ${library_PUBLIC})
+  target_link_options(tare_${name} INTERFACE LINKER:--gc-sections)
 endfunction()
 
 # tare_vectorised(FILE ...): compiles files whose time goes into loops over numbers for vector instructions. GCC 12

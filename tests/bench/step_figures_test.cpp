@@ -10,7 +10,6 @@
 #include "tare/base/error.h"
 #include "tare/bench/bench.h"
 #include "tare/recipe/read_recipe.h"
-#include "tare/runtime/init.h"
 
 namespace tare::testing {
 namespace {
@@ -86,7 +85,6 @@ TEST(MachineLimits, AreBetweenThoseOfTheNextSizes) {
 }
 
 TEST(MachineLimits, AreMeasured) {
-  init();
   at::set_num_threads(2);
   const TempDir folder;
   const bench::MachineLimits limits = bench::measure_limits(c10::kCPU, folder.path());
@@ -155,10 +153,10 @@ double part_of(const nlohmann::json& result, const std::string& name) {
 }
 
 TEST(Bench, MeasuresModelsOfPicturesNumbersAndTokens) {
-  init();
-  for (const std::string model : {"mlp", "resnet9", "gpt", "unet", "lstm"}) {
+  for (const std::string model : {"mlp", "resnet9", "gpt", "unet", "tabular"}) {
     std::vector<std::string> small{"batch=4", "device=cpu"};
-    if (model == "gpt") small.insert(small.end(), {"model.sample_shape=[8]", "model.width=8"});
+    if (model == "gpt")
+      small.insert(small.end(), {"model.sample_shape=[8]", "model.width=8", "model.heads=2"});
     if (model == "resnet9" || model == "unet")
       small.insert(small.end(), {"model.sample_shape=[3, 32, 32]", "model.width=4"});
     const auto result =
@@ -166,17 +164,17 @@ TEST(Bench, MeasuresModelsOfPicturesNumbersAndTokens) {
     EXPECT_EQ(result["model"], model);
     EXPECT_EQ(result["step"]["batch"], 4);
     EXPECT_GT(result["step"]["limit_s"], 0) << model;
-    EXPECT_GT(part_of(result, "matrix products") + part_of(result, "convolutions") +
-                  part_of(result, "recurrent layers"),
-              0)
-        << model;
+    EXPECT_GT(part_of(result, "matrix products") + part_of(result, "convolutions"), 0) << model;
     EXPECT_GT(part_of(result, "optimizer's step"), 0) << model;
     EXPECT_FALSE(result["gaps"].empty()) << model;
   }
 }
 
+TEST(Bench, RefusesAModelOfSeveralInputsWithoutData) {
+  EXPECT_THROW((void)bench::bench_model("siamese", {}, {.steps = 1}), ConfigError);
+}
+
 TEST(Bench, MeasuresAPhaseOfARecipe) {
-  init();
   const TempDir folder;
   const std::string text = R"(name: benched
 device: cpu
@@ -198,7 +196,8 @@ phases: [{freeze_to: -1}, {name: all}]
     return flops;
   };
   EXPECT_GT(convolutions(head), 0);
-  EXPECT_GT(convolutions(all), 2 * convolutions(head)) << "a backward of all layers";
+  EXPECT_GT(convolutions(all), 1.4 * static_cast<double>(convolutions(head)))
+      << "gradients of the weights, beside those of the inputs that batch norms need";
   EXPECT_THAT(to_text(all, 100), HasSubstr("benched, all (resnet9, fp32), batch 16"));
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
   EXPECT_THROW((void)bench::bench_recipe(recipe, {.phase = 2}), ConfigError);

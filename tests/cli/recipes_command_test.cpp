@@ -40,12 +40,12 @@ TEST(Recipes, OfDigitsTrainTwoStepsOfEachPhase) {
   EXPECT_GE(files.size(), 6U);
   for (const fs::path& file : files) {
     const TempDir folder;
-    const auto run = run_program("tare",
-                                 {"run", file.string(), "device=cpu", "stages=[]", "batch=16",
-                                  "test=false",
-                                  "data={name: generated_digits, count: 400, size: 28}",
-                                  "model.width=4", "limit={train_batches: 2, valid_batches: 1}"},
-                                 folder.path());
+    const auto run =
+        run_program("tare",
+                    {"run", file.string(), "device=cpu", "stages=[]", "batch=32", "test=false",
+                     "data={name: generated_digits, count: 400, size: 28}", "model.width=4",
+                     "limit={train_batches: 2, valid_batches: 1}"},
+                    folder.path());
     ASSERT_EQ(run.status, 0) << file << run.err;
     EXPECT_THAT(run.out, HasSubstr("after destroy: 0 B tracked above the start")) << file;
     EXPECT_THAT(run.out, HasSubstr("exported ")) << file;

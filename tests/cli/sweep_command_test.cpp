@@ -215,6 +215,10 @@ TEST(SweepCommand, ListsARunThatHasBeenTriedAgainOnce) {
   const size_t failed = status.find("tiny1_p0l1e-30  FAIL");
   ASSERT_NE(failed, std::string::npos) << status;
   EXPECT_EQ(status.find("tiny1_p0l1e-30", failed + 1), std::string::npos) << status;
+  // `tare` itself shows the status, without LibTorch, as the program that it executes else does.
+  std::vector<std::string> of_train{"sweep", "status"};
+  of_train.insert(of_train.end(), words.begin(), words.end());
+  EXPECT_EQ(run_program("tare-train", of_train, sweep.folder.path()).out, status);
 }
 
 TEST(SweepCommand, AKilledSweepHasNoRunningRuns) {

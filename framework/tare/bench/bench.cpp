@@ -67,10 +67,10 @@ Splits random_samples(const models::Family& family, const ModelOptions& options,
     throw ConfigError(kWhere, "model", "needs other inputs than one tensor of its sample_shape",
                       "a recipe of the model", printable(family.name));
   }
-  // [1, classes], [1, classes, height, width], or of tokens [1, context, classes].
+  // [1, classes], [1, classes, height, width], or of tokens [1, classes, context].
   std::vector<int64_t> targets{count};
   for (int64_t i = 1; i < output.dim(); ++i)
-    if (i != (family.tokens ? output.dim() - 1 : 1)) targets.push_back(output.size(i));
+    if (i != 1) targets.push_back(output.size(i));
   return {.train = tensor_dataset(input, at::randint(options.classes, targets, at::kLong))};
 }
 

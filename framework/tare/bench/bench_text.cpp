@@ -18,6 +18,14 @@ std::string percent(double share) {
   return text.data();
 }
 
+/// Returns "1,234" or, of a small rate, "0.217".
+std::string samples_text(double rate) {
+  if (rate >= 100) return format_count(static_cast<int64_t>(rate));
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.3g", rate);
+  return text.data();
+}
+
 std::string limit_text(const std::optional<double>& seconds) {
   return seconds ? format_seconds(*seconds) : "";
 }
@@ -94,13 +102,9 @@ std::string to_text(const BenchResult& result, size_t width) {
   std::string text = to_text(result.machine, width) + "\n";
   text += result.name + (result.phase.empty() ? "" : ", " + result.phase) + " (" + result.model +
           ", " + result.precision + "), batch " + std::to_string(step.batch) + '\n';
-  std::array<char, 160> line{};
-  std::snprintf(
-      line.data(), line.size(), "  %s a step (quartiles %s and %s, %lld steps), %s samples/s\n",
-      format_seconds(step.step_s).c_str(), format_seconds(step.low_s).c_str(),
-      format_seconds(step.high_s).c_str(), static_cast<long long>(step.steps),
-      format_count(static_cast<int64_t>(static_cast<double>(step.batch) / step.step_s)).c_str());
-  text += line.data();
+  text += "  " + format_seconds(step.step_s) + " a step (quartiles " + format_seconds(step.low_s) +
+          " and " + format_seconds(step.high_s) + ", " + std::to_string(step.steps) + " steps), " +
+          samples_text(static_cast<double>(step.batch) / step.step_s) + " samples/s\n";
   text += "  its operators need " + format_seconds(limits.limit_s) +
           " at the rates of the machine: " + percent(limits.limit_s / step.step_s) +
           " of the step\n\n";

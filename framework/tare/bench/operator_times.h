@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tare/callback/flop_count.h"
+#include "tare/callback/flops.h"
 
 namespace tare::bench {
 

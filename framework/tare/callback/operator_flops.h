@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "tare/callback/flop_count.h"
+#include "tare/callback/flops.h"
 
 namespace tare {
 

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "tare/callback/flop_count.h"
+#include "tare/callback/flops.h"
 
 namespace tare {
 
