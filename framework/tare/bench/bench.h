@@ -21,12 +21,12 @@ struct BenchOptions {
 
 /// Holds what was measured.
 struct BenchResult {
-  std::string name{};   ///< of the recipe or the model
-  std::string phase{};  ///< its name; empty: of a model
-  std::string model{};  ///< of the registry
-  std::string precision{};
-  MachineLimits machine{};
-  StepFigures step{};
+  std::string name{};       ///< of the recipe or the model
+  std::string phase{};      ///< its name; empty: of a model
+  std::string model{};      ///< of the registry
+  std::string precision{};  ///< of the training, see LearnerOptions::precision
+  MachineLimits machine{};  ///< the rates of the machine
+  StepFigures step{};       ///< what a step took
 };
 
 /// Measures steps of a phase of a recipe: with its data, batch, frozen layers, optimizer and those

@@ -31,8 +31,8 @@ enum class OperatorClass {
 struct OperatorFigures {
   std::string name{};      ///< such as "aten::addmm"
   std::string operands{};  ///< their sizes, and their types where they are not float32
-  OperatorClass kind = OperatorClass::other;
-  int64_t calls = 0;
+  OperatorClass kind = OperatorClass::other;  ///< what it does
+  int64_t calls = 0;                          ///< how often it was called
   double seconds = 0;  ///< of all calls, less those of operators with figures of their own in it
   Flops flops{};       ///< of all calls, see FlopCount
   /// Bytes that one call reads and writes at least, its operands and its results, less those that

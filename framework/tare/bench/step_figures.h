@@ -30,7 +30,7 @@ struct StepFigures {
 
 /// Holds a part of a step.
 struct StepPart {
-  std::string name{};
+  std::string name{};  ///< a class of operators, or what is outside of operators
   double seconds = 0;  ///< of one step
   /// The least that its operators need at the rates of the machine; unset: it has no operators, or
   /// a rate is unknown.
