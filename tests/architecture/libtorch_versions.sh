@@ -75,10 +75,15 @@ check_find() {
 internals='#include (<(c10/cuda/|torch/csrc/|ATen/(core/dispatch|core/boxing|native/|detail/|cuda/|core/Caching)|c10/core/(impl/|CachingDevice|AllocatorConfig|StorageImpl|Allocator\.h))|"tare/memory/libtorch\.h")'
 
 compile_against() { # LibTorch folder
-  local source command count=0
+  local source command together count=0
   for source in $(cd "$TARE_SOURCE_DIR" && grep -rlE "$internals" --include='*.cpp' framework/tare models | sort); do
     command=$(sed -n "s,.* -c $TARE_SOURCE_DIR/$source\$,&,p" "$WORK_DIR/commands" | head -1)
-    [ -n "$command" ] || continue # not a part of this build
+    if [ -z "$command" ]; then # it is compiled together with others
+      together=$(grep -lF "\"${source#framework/}\"" "$TARE_BUILD_DIR"/framework/tare/*/*_from_*.cpp \
+        "$TARE_BUILD_DIR"/models/*_from_*.cpp 2>/dev/null | head -1)
+      [ -n "$together" ] || continue # not a part of this build
+      command=$(sed -n "s,\(.* -c \)$together\$,\1$TARE_SOURCE_DIR/$source,p" "$WORK_DIR/commands" | head -1)
+    fi
     command=${command//$TARE_LIBTORCH/$1}
     command=$(sed -E 's/^[^ ]*ccache //; s/ -include [^ ]*cmake_pch\.hxx//; s/ -Winvalid-pch//; s/ -o [^ ]*//; s/ -M[DTF]( [^ ]*\.(o|d))?//g' <<<"$command")
     (cd "$TARE_BUILD_DIR" && eval "$command -fsyntax-only") || die "$source does not compile with $1"
