@@ -18,6 +18,8 @@ import subprocess
 import sys
 import time
 
+sys.path.pop(0)  # this folder, in which libraries would find tables.py as a module of theirs
+
 SUBJECTS = {
     "mlp": ("mlp 784-128-10, batch 32", "mlp", ["batch=32"]),
     "wide": ("mlp 784-512-512-10, batch 128", "mlp", ["batch=128", "model.hidden=[512, 512]"]),
@@ -103,7 +105,14 @@ def python_step(engine, subject, threads):
                 times.append(time.perf_counter() - start)
         return statistics.median(times)
     stamps = []
-    batches = [(inputs, targets)] * (first + steps)
+
+    class Batches:  # a list would be one of loaders
+        def __len__(self):
+            return first + steps
+
+        def __iter__(self):
+            return iter([(inputs, targets)] * (first + steps))
+
     if engine == "lightning":
         import logging
         import warnings
@@ -124,13 +133,14 @@ def python_step(engine, subject, threads):
                 return optimizer
 
         lightning.Trainer(max_epochs=1, accelerator="cpu", logger=False, enable_checkpointing=False,
-                          enable_progress_bar=False, enable_model_summary=False).fit(Module(), batches)
+                          enable_progress_bar=False, enable_model_summary=False).fit(Module(), Batches())
     else:
+        import fastai.callback.progress  # adds no_bar()
         from fastai.callback.core import Callback
         from fastai.data.core import DataLoaders
         from fastai.learner import Learner
 
-        class Loader(list):
+        class Loader(Batches):
             device = torch.device("cpu")
 
             def to(self, device):
@@ -140,7 +150,7 @@ def python_step(engine, subject, threads):
             def before_batch(self):
                 stamps.append(time.perf_counter())
 
-        learner = Learner(DataLoaders(Loader(batches), Loader(batches[:1])), net, loss_func=loss_of,
+        learner = Learner(DataLoaders(Loader(), Loader()), net, loss_func=loss_of,
                           opt_func=lambda groups, lr: __import__("fastai.optimizer").optimizer.OptimWrapper(
                               groups, torch.optim.AdamW, lr=lr), cbs=[Stamp()])
         learner.recorder.train_metrics = False
