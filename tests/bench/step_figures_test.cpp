@@ -1,4 +1,5 @@
-// What `tare bench` measures: operators with what they compute and move, steps, limits.
+// The tests compare the figures of `tare bench` with known ones: operations and bytes of operators,
+// parts of steps, limits.
 #include <ATen/Functions.h>
 #include <ATen/Parallel.h>
 #include <gmock/gmock.h>

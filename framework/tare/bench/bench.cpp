@@ -63,8 +63,13 @@ Splits random_samples(const models::Family& family, const ModelOptions& options,
   at::Tensor output;
   try {
     output = model.forward(input.narrow(0, 0, 1));
+  } catch (const c10::OutOfMemoryError&) {
+    throw;
   } catch (const std::exception& error) {
-    throw ConfigError(kWhere, "model", "needs other inputs than one tensor of its sample_shape",
+    const std::string text = error.what();
+    throw ConfigError(kWhere, "model",
+                      "does not take one tensor of its sample_shape (" +
+                          printable(text.substr(0, text.find('\n')), 300) + ")",
                       "a recipe of the model", printable(family.name));
   }
   // [1, classes], [1, classes, height, width], or of tokens [1, classes, context].

@@ -30,7 +30,7 @@ struct MachineLimits {
   double read_bytes_per_s = 0;         ///< of a sum over more than the caches hold
   double to_device_bytes_per_s = 0;    ///< from pinned memory of the host; 0 on the host
   double from_device_bytes_per_s = 0;  ///< to pinned memory of the host; 0 on the host
-  double disk_write_bytes_per_s = 0;   ///< of a file, until it is on the disk
+  double disk_write_bytes_per_s = 0;   ///< of a file, written and flushed
   double disk_read_bytes_per_s = 0;    ///< of that file, which the system holds no more
 
   /// Returns the seconds that reading or writing these bytes takes, by the rate of copies of their

@@ -30,7 +30,7 @@ std::optional<int> early_status(int argc, char** argv) {
     print_status(sweep);
     check_output("sweep");
     return kSuccess;
-  } catch (const Error&) {
+  } catch (const Error&) {  // the program that is executed next reports it
     return std::nullopt;
   }
 }

@@ -1,4 +1,4 @@
-// What messages of ranks begin with. Internal.
+// kWhere: the word that begins every message about ranks. Internal.
 #pragma once
 
 namespace tare::parallel {
