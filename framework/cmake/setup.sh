@@ -9,7 +9,7 @@ set -euo pipefail
 
 versions=(2.11.0 2.12.1 2.13.0 2.14.1 2.15.0)  # FindLibTorch.cmake has the range too
 default_version=2.15.0
-packages=(g++ cmake ninja-build ccache libcxxopts-dev libyaml-cpp-dev libspdlog-dev libgtest-dev libgmock-dev
+packages=(g++ cmake ninja-build ccache lld libcxxopts-dev libyaml-cpp-dev libspdlog-dev libgtest-dev libgmock-dev
   libbenchmark-dev nlohmann-json3-dev zlib1g-dev libpng-dev libjpeg62-turbo-dev libwebp-dev libxxhash-dev libmd-dev
   libsqlite3-dev libcairo2-dev libcpp-httplib-dev pkg-config curl
   valgrind python3 python3-venv)

@@ -4,6 +4,8 @@
 #include <ATen/ops/full.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include "callback/fake_learner.h"
 #include "support/files.h"
 #include "support/temp_dir.h"
@@ -95,6 +97,30 @@ TEST(CsvLog, WarnsWhereItCannotWriteAndCatchesUp) {
   EXPECT_EQ(content_of(folder / "history.csv"),
             "epoch,train_loss,valid_loss,\"top,5\",seconds\n"
             "0,0.5,0.25,0.75,2\n1,0.5,0.25,0.75,2\n");
+}
+
+TEST(CsvLog, AddsARowAtTheEndUnlessTheFileHasAnotherSize) {
+  const TempDir folder;
+  FakeLearner learner;
+  learner.place = folder.path();
+  FitContext c{.learner = learner};
+  CsvLog log;
+  const auto epoch = [&](int64_t number) {
+    c.row = epoch_row(number);
+    log.after_epoch(c);
+    return content_of(folder / "history.csv");
+  };
+  const std::string head = "epoch,train_loss,valid_loss,\"top,5\",seconds\n",
+                    first = "0,0.5,0.25,0.75,2\n", second = "1,0.5,0.25,0.75,2\n",
+                    third = "2,0.5,0.25,0.75,2\n";
+  (void)epoch(0);
+  const std::string marked = head + "X,0.5,0.25,0.75,2\n";
+  std::ofstream(folder / "history.csv") << marked;
+  EXPECT_EQ(epoch(1), marked + second) << "the rows before are not written again";
+  std::ofstream(folder / "history.csv") << "short";
+  EXPECT_EQ(epoch(2), head + first + second + third);
+  std::filesystem::remove(folder / "history.csv");
+  EXPECT_EQ(epoch(1), head + first + second + third + second);
 }
 
 TEST(CsvLog, HasTheColumnsOfAllEpochs) {

@@ -5,9 +5,11 @@
 
 #include <chrono>
 #include <cmath>
+#include <deque>
 #include <fstream>
 #include <functional>
 #include <limits>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <sstream>
@@ -139,6 +141,152 @@ TEST(RanksCommand, TakesTheMemoryThatIsPlanned) {
       before = bytes;
     }
   }
+}
+
+/// Plans and trains the recipe on some ranks, and returns the planned peak of the first phase less
+/// the highest of the ranks.
+int64_t planned_less_measured(const fs::path& folder, const std::vector<std::string>& more) {
+  std::vector<std::string> words{"plan", "recipe.yaml", "--json", "plan.json"};
+  words.insert(words.end(), more.begin(), more.end());
+  const ProgramResult planned = run_program("tare", words, folder);
+  EXPECT_EQ(planned.status, 0) << planned.err;
+  EXPECT_THAT(planned.err, IsEmpty());
+  std::vector<std::string> overwrite = more;
+  overwrite.emplace_back("--overwrite");
+  const ProgramResult trained = run(folder, overwrite);
+  EXPECT_EQ(trained.status, 0) << trained.err;
+  EXPECT_THAT(trained.err, Not(HasSubstr("are lost")));
+  int64_t largest = 0;
+  const json report = report_in(folder), plan = json::parse(content_of(folder / "plan.json"));
+  for (const json& rank : report["phases"][0]["ranks"])
+    largest = std::max(largest, rank["peak_bytes"].get<int64_t>());
+  EXPECT_EQ(plan["phases"][0]["method"], "meta");
+  return plan["phases"][0]["peak_bytes"].get<int64_t>() - largest;
+}
+
+// They exchange what each has seen of all samples.
+TEST(RanksCommand, TakesThePlannedMemoryWithMetricsOfAllSamples) {
+  const TempDir folder;
+  write_recipe(folder.path(), R"(name: shared
+batch: 20
+workers: 0
+data: {name: generated_digits, count: 1030, size: 8, train: 0.3, valid: 0.7}
+model: {name: mlp, hidden: [16]}
+metrics: [auroc, average_precision, accuracy]
+phases: [{name: first, epochs: 2, lr: 3.0e-3}]
+)");
+  for (const char* ranks : {"2", "3", "4"})
+    for (const char* shard : {"none", "parameters"}) {
+      const int64_t off = planned_less_measured(
+          folder.path(), {"--ranks", ranks, std::string("data_parallel.shard=") + shard});
+      EXPECT_GE(off, -4) << ranks << ' ' << shard;  // the size of a bucket, see above
+      EXPECT_LE(off, 0) << ranks << ' ' << shard;
+    }
+}
+
+constexpr const char* kText = R"(name: shared
+batch: 12
+workers: 0
+data: {name: text, file: input.txt, context: 8}
+model: {name: gpt, width: 8, layers: 2, heads: 2}
+callbacks: [{sample_text: {length: 5}}, {tensorboard: {histograms: true}}]
+phases: [{name: first, epochs: 2, lr: 3.0e-3}]
+)";
+
+void write_text(const fs::path& folder, char other = 'x') {
+  write_recipe(folder, kText);
+  std::ofstream text(folder / "input.txt");
+  for (int i = 0; i < 60; ++i) text << "to be or not to be " << other << '\n';
+}
+
+TEST(RanksCommand, HasTheWholeWeightsForCallbacksBehindAnEpoch) {
+  std::map<std::string, std::string> texts;
+  for (const std::string shard : {"none", "parameters"}) {
+    const TempDir folder;
+    write_text(folder.path());
+    const ProgramResult result =
+        run(folder.path(), {"--ranks", "2", "data_parallel.shard=" + shard});
+    ASSERT_EQ(result.status, 0) << result.err;
+    texts[shard] = content_of(folder / "runs/shared/samples/epoch-2.txt");
+  }
+  EXPECT_THAT(texts["none"], Not(IsEmpty()));
+  EXPECT_EQ(texts["none"], texts["parameters"]);
+}
+
+/// Runs two ranks by hand, each in a folder of its own.
+std::vector<ProgramResult> run_by_hand(const std::string& port, const fs::path& first,
+                                       const fs::path& second,
+                                       const std::vector<std::string>& more_of_second = {}) {
+  std::deque<Program> ranks;
+  for (const int rank : {0, 1}) {
+    std::vector<std::string> words{"RANK=" + std::to_string(rank),
+                                   "WORLD_SIZE=2",
+                                   "MASTER_ADDR=127.0.0.1",
+                                   "MASTER_PORT=" + port,
+                                   "OMP_NUM_THREADS=1",
+                                   fs::absolute(program_path("tare")).string(),
+                                   "run",
+                                   "recipe.yaml"};
+    if (rank == 1) words.insert(words.end(), more_of_second.begin(), more_of_second.end());
+    ranks.emplace_back("/usr/bin/env", words, rank == 0 ? first : second);
+  }
+  return {ranks[0].wait(), ranks[1].wait()};
+}
+
+TEST(RanksCommand, RefusesRanksWithDifferentData) {
+  const TempDir first, second;
+  write_text(first.path());
+  write_text(second.path(), 'y');
+  for (const ProgramResult& one : run_by_hand("29732", first.path(), second.path())) {
+    EXPECT_EQ(one.status, 2) << one.err;
+    EXPECT_THAT(one.err, HasSubstr("rank 1 has read other data than rank 0"));
+  }
+  EXPECT_FALSE(fs::exists(first / "runs"));
+}
+
+TEST(RanksCommand, SaysOnEachRankWhichOneHasNoData) {
+  const TempDir with, without;
+  write_text(with.path());
+  write_recipe(without.path(), kText);
+  for (const bool first_has_none : {false, true}) {
+    const auto all = first_has_none ? run_by_hand("29733", without.path(), with.path())
+                                    : run_by_hand("29734", with.path(), without.path());
+    const std::string missing = first_has_none ? "0" : "1";
+    EXPECT_EQ(all[first_has_none ? 0 : 1].status, 2);
+    const ProgramResult& other = all[first_has_none ? 1 : 0];
+    EXPECT_NE(other.status, 0);
+    EXPECT_THAT(other.err, AllOf(HasSubstr("rank " + missing + " of 2 has failed"),
+                                 HasSubstr("input.txt"), Not(HasSubstr("frame #"))));
+  }
+}
+
+TEST(RanksCommand, RefusesRanksOfWhichOneTriesTheRunOnly) {
+  const TempDir folder;
+  write_recipe(folder.path());
+  for (const ProgramResult& one :
+       run_by_hand("29735", folder.path(), folder.path(), {"--dry-run"})) {
+    EXPECT_EQ(one.status, 2) << one.err;
+    EXPECT_THAT(one.err, HasSubstr("or other options"));
+  }
+}
+
+TEST(RanksCommand, IsTheOnlyCommandOfRanks) {
+  const TempDir folder;
+  write_recipe(folder.path());
+  for (const char* command : {"bench", "lr-find"}) {
+    const ProgramResult result =
+        run_program("/usr/bin/env",
+                    {"RANK=1", "WORLD_SIZE=2", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=1",
+                     fs::absolute(program_path("tare")).string(), command, "recipe.yaml"},
+                    folder.path());
+    EXPECT_EQ(result.status, 2) << result.err;
+    EXPECT_THAT(result.err, HasSubstr("is of one process, and this one is rank 1 of 2"));
+  }
+  const ProgramResult alone = run_program(
+      "/usr/bin/env",
+      {"RANK=0", "WORLD_SIZE=1", fs::absolute(program_path("tare")).string(), "run", "recipe.yaml"},
+      folder.path());
+  EXPECT_EQ(alone.status, 0) << alone.err;
 }
 
 TEST(RanksCommand, IsOfOneProcessWithOneRank) {

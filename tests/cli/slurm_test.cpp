@@ -252,6 +252,38 @@ TEST_F(SlurmTest, StartsRanksThatTrainTogether) {
   EXPECT_EQ(without_seconds(rows), without_seconds(content_of(other / "runs/tiny/all.csv")));
 }
 
+// As docs/distributed.md has it, without a sweep.
+TEST_F(SlurmTest, RanksOfARequeuedJobEndWithTheFiguresOfOneThatWasNot) {
+  const std::string tare = fs::absolute(program_path("tare")).string();
+  const Words words{"run", "recipe.yaml", "phases.0.epochs=60", "save_every=5", "--resume=auto"};
+  std::string command = "exec srun -n 2 --overcommit " + tare;
+  for (const std::string& word : words) command += ' ' + word;
+  write("job.sh", "#!/bin/sh\n" + command + '\n');
+  const ProgramResult sent =
+      run_program("/usr/bin/sbatch",
+                  {"--parsable", "--requeue", "--open-mode=append", "--output=job.log", "job.sh"},
+                  folder_.path());
+  ASSERT_EQ(sent.status, 0) << sent.err << cluster_->log();
+  const std::string job = sent.out.substr(0, sent.out.find('\n'));
+  const fs::path rows = folder_ / "runs/tiny/all.csv";
+  ASSERT_TRUE(wait_until([&] {
+    return fs::exists(rows) && std::ranges::count(content_of(rows), '\n') > 12;
+  })) << content_of(folder_ / "job.log");
+  ASSERT_EQ(SlurmCluster::call("scontrol", {"requeue", job}).status, 0);
+  ASSERT_TRUE(wait_until([] { return SlurmCluster::jobs().empty(); }));
+  const std::string log = content_of(folder_ / "job.log");
+  EXPECT_THAT(content_of(folder_ / "runs/tiny/report.json"), HasSubstr("\"resumes\"")) << log;
+
+  const TempDir other;
+  fs::copy(folder_ / "recipe.yaml", other / "recipe.yaml");
+  Words alone = words;
+  alone.insert(alone.end(), {"--ranks", "2"});
+  ASSERT_EQ(run_program(tare, alone, other.path()).status, 0);
+  EXPECT_EQ(without_seconds(content_of(rows)),
+            without_seconds(content_of(other / "runs/tiny/all.csv")))
+      << log;
+}
+
 const std::vector<std::string> kPairs{"resources.ranks=2"};
 
 TEST_F(SlurmTest, GivesEachRunATaskForEachRank) {

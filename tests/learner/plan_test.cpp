@@ -364,6 +364,32 @@ void expect_exact_with(const Metric& metric, const std::string& loss) {
   }
 }
 
+// Their cross-entropy is computed in parts, of rows and of logits with the classes innermost.
+TEST(LearnerPlan, IsExactWithManyClasses) {
+  constexpr int64_t kMany = 20'000, kTokens = 64;
+  const TempDir folder;
+  for (const bool gpt : {false, true}) {
+    LearnerOptions options = without_workers(folder);
+    options.batch = gpt ? 8 : 8 * kTokens;
+    const auto set = [&](int64_t batches) {
+      const int64_t count = batches * options.batch;
+      if (!gpt) return tensor_dataset(torch::rand({count, 4}), torch::randint(kMany, {count}));
+      const auto tokens = torch::randint(kMany, {count, kTokens});
+      return tensor_dataset(tokens, tokens.roll(-1, 1));
+    };
+    Model model = gpt ? models::make("gpt", {.classes = kMany,
+                                             .sample_shape = {kTokens},
+                                             .width = 8,
+                                             .layers = 1,
+                                             .heads = 1})
+                      : models::make("mlp", {.classes = kMany, .sample_shape = {4}, .hidden = {4}});
+    Learner learner(std::move(model), {.train = set(2), .valid = set(1)}, options);
+    const int64_t logits = 8 * kTokens * kMany * int64_t{sizeof(float)};
+    EXPECT_LT(learner.plan().peak_bytes, 3 * logits) << (gpt ? "gpt" : "mlp");
+    expect_as_planned(learner, gpt ? "gpt" : "mlp");
+  }
+}
+
 TEST(LearnerPlan, IsExactWithEachMetric) {
   for (const auto& name : metric_names()) {
     if (name == "top_5_accuracy") continue;  // the model has three classes

@@ -44,6 +44,21 @@ TEST(Group, NamesTheRanksThatDoNotCome) {
   }
 }
 
+TEST(Group, RefusesARankThatIsThereTwice) {
+  parallel::StoreServer store;
+  const Variables words{"RANK=1",
+                        "WORLD_SIZE=2",
+                        "MASTER_ADDR=127.0.0.1",
+                        "MASTER_PORT=" + std::to_string(store.port()),
+                        "TORCHELASTIC_USE_AGENT_STORE=True",
+                        "TEST_MEETING_SECONDS=2",
+                        std::filesystem::absolute(program_path("rank_program")).string(),
+                        "exchange"};
+  Program first("/usr/bin/env", words), second("/usr/bin/env", words);
+  EXPECT_THAT(first.wait().err + second.wait().err,
+              AllOf(HasSubstr("rank 1 is there twice"), HasSubstr("for rank 0: start all ranks")));
+}
+
 TEST(Group, RefusesRanksOfDifferentJobs) {
   parallel::StoreServer store;
   const auto rank = [&](const std::string& number, const std::string& size) {

@@ -138,6 +138,8 @@ json fit(std::shared_ptr<Group> group, const json& options) {
   if (options.contains("clip")) o.clip.norm = options["clip"].get<double>();
   if (options.value("recompute", false)) o.recompute = {"all"};
   o.folder = options.value("folder", "runs");
+  auto& host = memory::backend(c10::Device(c10::kCPU));
+  const int64_t at_start = host.usage().allocated_bytes;
   Learner learner(make_model(), {.train = data, .valid = valid, .test = {}}, std::move(o));
   const int64_t epochs = setting(options, "epochs", 3);
   if (options.contains("load")) (void)learner.load(options["load"].get<std::string>());
@@ -158,6 +160,7 @@ json fit(std::shared_ptr<Group> group, const json& options) {
   peak.reset();
   backend.set_budget({});
   if (options.value("freeze", false)) {
+    (void)learner.purge();
     learner.unfreeze();
     result = learner.fit(epochs);
   }
@@ -175,6 +178,8 @@ json fit(std::shared_ptr<Group> group, const json& options) {
   if (options.contains("save")) learner.save(options["save"].get<std::string>());
   all["state_bytes"] = learner.ledger().bytes(learner.device())[Category::optimizer];
   all["held"] = learner.purge().tracked_after;
+  (void)learner.destroy();
+  all["left"] = host.usage().allocated_bytes - at_start;
   return all;
 }
 

@@ -30,6 +30,7 @@ void expect_equal_to_one(const json& options, const std::vector<int64_t>& sizes 
       expect_near(one["validated"], expected["validated"], options.dump() + " validated");
       EXPECT_EQ(one["norm"], all.front()["norm"]) << "the ranks have the same weights";
       EXPECT_EQ(one["held"], all.front()["held"]);
+      EXPECT_EQ(one["left"], 0) << options.dump() << ": bytes after destroy()";
     }
   }
 }

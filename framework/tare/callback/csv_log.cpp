@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "tare/base/error.h"
 #include "tare/base/io.h"
@@ -59,10 +60,35 @@ Action CsvLog::after_epoch(FitContext& context) {
   row.metrics.clear();
   for (const std::string& column : columns_)
     row.metrics.push_back({column, value_of(context.row, column)});
-  header_ = report::csv_header(row);
-  rows_ += report::csv_line(row);
-  write_log(context.learner.folder() / file_, header_ + rows_);
+  const std::string header = report::csv_header(row), line = report::csv_line(row);
+  if (header != header_) written_ = -1;
+  header_ = header;
+  rows_ += line;
+  write(context.learner.folder() / file_, line);
   return Action::proceed;
+}
+
+/// Adds the last line to the file, or writes all of it.
+void CsvLog::write(const std::filesystem::path& path, const std::string& line) {
+  const auto size = static_cast<int64_t>(header_.size() + rows_.size());
+  const int64_t before = std::exchange(written_, -1);  // while an error may leave half a line
+  try {
+    if (before >= 0) {
+      io::File file(path, io::Mode::append);
+      if (file.size() == before) {
+        file.allocate(size);
+        file.write(line);
+        file.flush();
+        file.close();
+        written_ = size;
+        return;
+      }
+    }
+    io::write_atomically(path, header_ + rows_);
+    written_ = size;
+  } catch (const IoError& error) {
+    warn(error);
+  }
 }
 
 void CsvLog::add_columns(const std::vector<MetricValue>& metrics) {
@@ -99,6 +125,7 @@ void CsvLog::load_state(const std::string& json) {
   header_ = value["header"].get<std::string>();
   rows_ = value["rows"].get<std::string>();
   columns_ = value["columns"].get<std::vector<std::string>>();
+  written_ = -1;
 }
 
 CallbackFacts StepsLog::facts() const {

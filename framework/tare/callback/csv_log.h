@@ -10,10 +10,11 @@
 namespace tare {
 
 /// Writes `file` (relative paths: below the Learner's folder) with the columns epoch, train_loss,
-/// valid_loss, each metric, seconds; where an epoch has no such metric, "nan". The whole file is
-/// replaced atomically after each epoch, so it never holds half a row; a resumed run writes the
-/// rows of its checkpoint again. An IoError is logged as a warning and training continues; the next
-/// epoch writes all rows. The file's folder is made when the fit begins, and not again. Numbers are
+/// valid_loss, each metric, seconds; where an epoch has no such metric, "nan". Each epoch adds its
+/// row at the end, once the disk has space for it. The whole file is replaced atomically where an
+/// epoch brings new columns, where a resumed run begins, and where another program has changed the
+/// file's size. An IoError is logged as a warning and training continues; the next epoch writes all
+/// rows. The file's folder is made when the fit begins, and not again. Numbers are
 /// written so that reading them gives the same bits.
 class CsvLog final : public Callback {
  public:
@@ -31,9 +32,11 @@ class CsvLog final : public Callback {
 
  private:
   void add_columns(const std::vector<MetricValue>& metrics);
+  void write(const std::filesystem::path& path, const std::string& line);
 
   std::filesystem::path file_;
   std::string header_, rows_;
+  int64_t written_ = -1;              // bytes of the file; -1: it is not as this log has left it
   std::vector<std::string> columns_;  // of metrics, in the order in which they came
 };
 

@@ -10,6 +10,7 @@
 #include "tare/base/terminal.h"
 #include "tare/bench/bench.h"
 #include "tare/cli/handlers.h"
+#include "tare/cli/ranks.h"
 #include "tare/cli/shipped.h"
 #include "tare/model/registry.h"
 #include "tare/recipe/read_recipe.h"
@@ -26,6 +27,7 @@ bool is_model(const std::string& word) {
 }  // namespace
 
 int bench_command(const Arguments& arguments) {
+  refuse_ranks("tare bench");
   const auto& words = arguments.positional();
   const std::vector<std::string> overrides(words.begin() + 1, words.end());
   bench::BenchOptions options;

@@ -5,6 +5,7 @@
 #include "tare/base/error.h"
 #include "tare/base/terminal.h"
 #include "tare/cli/handlers.h"
+#include "tare/cli/ranks.h"
 #include "tare/cli/shipped.h"
 #include "tare/config/node.h"
 #include "tare/recipe/find_rate.h"
@@ -31,6 +32,7 @@ size_t phase_of(const Arguments& arguments, const RecipeOptions& recipe) {
 }  // namespace
 
 int lr_find_command(const Arguments& arguments) {
+  refuse_ranks("tare lr-find");
   const auto& words = arguments.positional();
   const RecipeOptions recipe =
       read_recipe(recipe_path(words.front()), {words.begin() + 1, words.end()});

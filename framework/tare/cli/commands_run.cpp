@@ -259,11 +259,16 @@ int run_command(const Arguments& arguments) {
     return run_ranks(*ranks);
   }
   start();
-  const auto group = join_ranks(recipe, ranks_options);
+  const auto group = join_ranks(recipe, arguments.has("dry-run") ? "--dry-run" : "", ranks_options);
   const bool is_first = !group || group->is_first();
   std::cout << std::unitbuf;  // a log shows each line at once, in order with the warnings
-  set_budgets(arguments, recipe, "tare run");
-  set_process_limit(arguments);
+  try {
+    set_budgets(arguments, recipe, "tare run");
+    set_process_limit(arguments);
+  } catch (...) {
+    if (group) group->fail(std::current_exception());
+    throw;
+  }
   // Until the process ends: a signal after the last step must not turn success into failure.
   static const InterruptScope& interrupts =
       *new InterruptScope(/*term_repeats=*/parallel::this_world().started_by == "srun");
@@ -314,7 +319,7 @@ int plan_command(const Arguments& arguments) {
   check_json(arguments, path);
   const int64_t ranks = arguments.number("ranks", 1, 1, plan::kMostRanks);
   const plan::ScaleOptions scale = scale_of(arguments, ranks);
-  check_rank_options(recipe, ranks);
+  check_ranks(recipe, ranks);
   start();
   if (arguments.has("host-budget") || arguments.has("device-budget")) {
     if (arguments.has("device"))

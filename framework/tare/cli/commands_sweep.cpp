@@ -16,6 +16,7 @@
 #include "tare/base/terminal.h"
 #include "tare/cli/handlers.h"
 #include "tare/cli/output.h"
+#include "tare/cli/ranks.h"
 #include "tare/cli/shipped.h"
 #include "tare/cli/sweep_check.h"
 #include "tare/cli/sweep_plan.h"
@@ -286,6 +287,7 @@ int sweep_command(const Arguments& arguments) {
     if (verb == "report") return write_page(sweep);
     return verb == "stop" ? stop(sweep) : rebuild(sweep);
   }
+  if (verb != "plan") refuse_ranks("tare sweep " + verb);
   sweep::SweepFile file(words[1], overrides, read_checked_sweep);
   return verb == "plan" ? plan(file.options()) : run(file, verb == "retry");
 }

@@ -18,6 +18,7 @@
 #include <optional>
 #include <set>
 #include <span>
+#include <sstream>
 #include <string_view>
 #include <thread>
 #include <utility>
@@ -41,9 +42,11 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr const char* kStartedBy = "tare run --ranks";
-constexpr std::chrono::seconds kToEnd{10};  // for a rank to notice by itself that another has ended
-constexpr std::chrono::seconds kToSave{30};  // behind SIGTERM
-constexpr size_t kLines = 10'000;            // that are remembered
+// When a rank has ended with an error: time for the others to notice, then, behind SIGTERM, for
+// those that do not compute, and for those that do, because they may be writing a checkpoint.
+constexpr std::chrono::seconds kToEnd{4}, kToStop{4}, kToSave{30};
+constexpr std::chrono::milliseconds kForFirst{100};  // for rank 0 to say a line of another rank too
+constexpr size_t kLines = 10'000;                    // that are remembered
 
 volatile std::sig_atomic_t g_signal = 0;
 
@@ -98,7 +101,25 @@ struct Rank {
   std::string line{};  // begun, without its end
   bool ended = false;
   launch::ChildEnd end{};
+  int64_t ticks = 0;  // of the processor, when it was looked at last
 };
+
+/// Returns the time that a process has computed, in ticks of the system; 0: it has ended.
+int64_t ticks_of(int64_t process) {
+  std::string text;
+  try {
+    text = io::read_text("/proc/" + std::to_string(process) + "/stat");
+  } catch (const IoError&) {
+    return 0;
+  }
+  std::istringstream fields(text.substr(text.rfind(')') + 1));
+  std::string skipped;
+  constexpr int kBefore = 11;  // the state, and ten numbers
+  for (int i = 0; i < kBefore; ++i) fields >> skipped;
+  int64_t user = 0, system = 0;
+  fields >> user >> system;
+  return user + system;
+}
 
 /// Starts the ranks, follows them, and ends them.
 class Ranks {
@@ -136,7 +157,9 @@ class Ranks {
         send(signal);
       }
       if (stop_at_ && Clock::now() > *stop_at_) stop();
+      print_waiting(/*of_all=*/false);
     }
+    print_waiting(/*of_all=*/true);
     return code_;
   }
 
@@ -151,8 +174,8 @@ class Ranks {
       polled.push_back({rank.errors, POLLIN, 0});
       polled.push_back({rank.ended ? -1 : rank.process.descriptor(), POLLIN, 0});
     }
-    constexpr int kMilliseconds = 200;
-    if (poll(polled.data(), polled.size(), kMilliseconds) <= 0) return;
+    const int milliseconds = waiting_.empty() ? 200 : 20;
+    if (poll(polled.data(), polled.size(), milliseconds) <= 0) return;
     for (size_t i = 0; i < all_.size(); ++i) {
       const bool has_ended = polled[2 * i + 1].revents != 0;
       if (polled[2 * i].revents != 0 || has_ended) read(all_[i]);
@@ -182,16 +205,28 @@ class Ranks {
   }
 
   void pass_on(const Rank& rank, const std::string& line) {
-    // Which rank was killed is said already.
-    if (killed_ && line.find("[ranks]") != std::string::npos) return;
     if (said_.size() > kLines) said_.clear();  // a line may then be there twice
-    auto& writers = said_[line];
-    const bool by_another = !writers.empty() && !writers.contains(rank.number);
-    writers.insert(rank.number);
-    if (by_another) return;
-    const std::string from = rank.number > 0 ? "rank " + std::to_string(rank.number) + ": " : "";
-    const std::string text = from + line + '\n';
-    [[maybe_unused]] const auto written = write(STDERR_FILENO, text.data(), text.size());
+    const int64_t times = ++said_[line].times[rank.number];
+    waiting_.push_back({Clock::now(), rank.number, line, times});
+    if (rank.number == 0) print_waiting(/*of_all=*/false);
+  }
+
+  /// Prints lines that the first rank has said, and those of others that have waited for it. A line
+  /// that several ranks say is printed once.
+  void print_waiting(bool of_all) {
+    const auto now = Clock::now();
+    std::erase_if(waiting_, [&](const Waiting& one) {
+      if (one.rank > 0 && !of_all && now - one.since < kForFirst) return false;
+      // Which rank was killed is said already.
+      if (killed_ && one.line.find("[ranks]") != std::string::npos) return true;
+      Said& said = said_[one.line];
+      if (one.times <= said.passed_on) return true;
+      said.passed_on = one.times;
+      const std::string from = one.rank > 0 ? "rank " + std::to_string(one.rank) + ": " : "";
+      const std::string text = from + one.line + '\n';
+      [[maybe_unused]] const auto written = write(STDERR_FILENO, text.data(), text.size());
+      return true;
+    });
   }
 
   void note_end(Rank& rank) {
@@ -218,16 +253,39 @@ class Ranks {
   }
 
   void stop() {
-    send(terminated_ ? SIGKILL : SIGTERM);
+    const auto now = Clock::now();
+    if (!terminated_) {
+      send(SIGTERM);
+      give_up_at_ = now + kToSave;
+    }
+    for (Rank& rank : all_) {
+      if (rank.ended) continue;
+      constexpr int64_t kComputes = 10;  // ticks; a rank that only waits has a few
+      const int64_t before = std::exchange(rank.ticks, ticks_of(rank.process.id().pid));
+      if (terminated_ && (now > give_up_at_ || rank.ticks - before < kComputes))
+        rank.process.send(SIGKILL);
+    }
     terminated_ = true;
-    stop_at_ = Clock::now() + kToSave;
+    stop_at_ = now + kToStop;
   }
 
   parallel::StoreServer store_;
   std::deque<Rank> all_;
-  std::map<std::string, std::set<int64_t>> said_;  // by which ranks
+  struct Said {
+    std::map<int64_t, int64_t> times{};  // by rank
+    int64_t passed_on = 0;
+  };
+  std::map<std::string, Said> said_;  // by line
+  struct Waiting {
+    Clock::time_point since;
+    int64_t rank;
+    std::string line;
+    int64_t times;  // that the rank has said it
+  };
+  std::deque<Waiting> waiting_;  // whether a lower rank says so too
   bool killed_ = false, terminated_ = false;
   std::optional<Clock::time_point> stop_at_;
+  Clock::time_point give_up_at_{};
   int passed_on_ = 0;  // the signal
   int code_ = kSuccess;
 };
@@ -266,19 +324,27 @@ std::string device_of(const std::string& wanted, const parallel::World& world,
 
 int run_ranks(int64_t count) { return Ranks(count).run(); }
 
-std::shared_ptr<parallel::Group> join_ranks(RecipeOptions& recipe,
+void refuse_ranks(const std::string& command) {
+  const parallel::World world = parallel::this_world();
+  if (world.is_alone()) return;
+  throw ConfigError(command, "is of one process, and this one is rank " +
+                                 std::to_string(world.rank) + " of " + std::to_string(world.size) +
+                                 ", which " + world.started_by + " has started: start it alone");
+}
+
+std::shared_ptr<parallel::Group> join_ranks(RecipeOptions& recipe, const std::string& settings,
                                             const parallel::GroupOptions& options) {
   const parallel::World world = parallel::this_world();
   if (world.is_alone()) return nullptr;
   auto group = std::make_shared<parallel::Group>(world, options);
   try {
-    const std::string own = config::to_yaml(config::to_node(recipe));
+    const std::string own = config::to_yaml(config::to_node(recipe)) + settings;
     const auto all = group->texts(content_hash(std::as_bytes(std::span(own))));
     for (size_t rank = 1; rank < all.size(); ++rank)
       if (all[rank] != all.front())
         throw ConfigError("ranks", "rank " + std::to_string(rank) +
-                                       " has another recipe than rank 0: start all ranks with one "
-                                       "recipe and the same settings");
+                                       " has another recipe than rank 0, or other options: "
+                                       "start all ranks with one recipe and the same settings");
     check_rank_options(recipe, world.size);
     recipe.learner.device = device_of(recipe.learner.device, world, own_card(*group));
     group->exchange_on(runtime::open_device(recipe.learner.device));

@@ -22,8 +22,14 @@ int run_ranks(int64_t count);
 
 /// Meets the other ranks where this process is one of several, as its environment says; null where
 /// it is alone. Gives the recipe this rank's device, on which the group exchanges. Throws what
-/// Group throws, and ConfigError where the ranks have different recipes.
+/// Group throws, and ConfigError where the ranks have different recipes or `settings`, a text of
+/// the options that all need to have alike.
 [[nodiscard]] std::shared_ptr<parallel::Group> join_ranks(RecipeOptions& recipe,
+                                                          const std::string& settings,
                                                           const parallel::GroupOptions& options);
+
+/// Throws ConfigError where this process is one of several ranks; `command`, such as "tare bench",
+/// is of one process.
+void refuse_ranks(const std::string& command);
 
 }  // namespace tare::cli

@@ -29,6 +29,7 @@
 #include "tare/config/scalar.h"
 #include "tare/memory/pinned_copy.h"
 #include "tare/metric/check.h"
+#include "tare/metric/chunked_cross_entropy.h"
 #include "tare/metric/stored_text.h"
 
 namespace tare {
@@ -154,6 +155,9 @@ Tensor cross_entropy(const CrossEntropyOptions& options, const Tensor& output, c
   };
   if (adds_up(output, target, reduction))
     return added_up(loss(at::Reduction::None), target, weights, reduction);
+  if (!weights && smoothing == 0)
+    if (auto chunked = chunked_cross_entropy(output, target, kIgnoredLabel, reduction))
+      return *chunked;
   const bool own_mean = weights && reduction == at::Reduction::Mean && smoothing > 0 &&
                         target.scalar_type() == at::kLong;
   // LibTorch divides by a sum over tensors whose sizes depend on the labels, which no plan knows.

@@ -226,10 +226,16 @@ MetricState MetricState::with_state(const std::vector<at::Tensor>& state) const 
   const auto tensors = other.now_->state();
   for (size_t i = 0; i < tensors.size(); ++i) *tensors[i] = state.at(i + 1);
   other.updated_ = updated_;
-  if (state.front().is_meta()) return other;
+  const auto counts = other.now_->counts();
+  if (state.front().is_meta()) {  // in a plan each rank has what this one has
+    MetricObject now = now_;      // counts() is not const
+    const auto own = now->counts();
+    for (size_t i = 0; i < counts.size(); ++i) set_number(counts[i], number_of(own[i]));
+    return other;
+  }
   const double* number = state.front().const_data_ptr<double>();
   other.updated_ = *number != 0;
-  for (const auto& count : other.now_->counts()) set_number(count, *++number);
+  for (const auto& count : counts) set_number(count, *++number);
   return other;
 }
 

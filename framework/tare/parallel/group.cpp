@@ -4,6 +4,7 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
+#include <c10/util/Logging.h>
 #include <torch/version.h>
 
 #include <algorithm>
@@ -85,6 +86,22 @@ class WithoutBrokenPipes {
   sigset_t before_{};
 };
 
+/// Keeps LibTorch's lines about connections, each with a stack, from standard error as long as it
+/// lives: what fails becomes an error of ours. Not where the user sets LibTorch's level.
+class WithoutLibTorchsLines {
+ public:
+  WithoutLibTorchsLines() {
+    if (!std::getenv("TORCH_CPP_LOG_LEVEL")) FLAGS_caffe2_log_level = kFatal;
+  }
+  ~WithoutLibTorchsLines() { FLAGS_caffe2_log_level = before_; }
+  WithoutLibTorchsLines(const WithoutLibTorchsLines&) = delete;
+  WithoutLibTorchsLines& operator=(const WithoutLibTorchsLines&) = delete;
+
+ private:
+  static constexpr int kFatal = 3;
+  int before_ = FLAGS_caffe2_log_level;
+};
+
 /// Waits for an exchange, but not longer than `most`; returns whether it has ended, also by an
 /// error.
 bool is_over_within(const c10::intrusive_ptr<c10d::Work>& work, milliseconds most) {
@@ -104,7 +121,16 @@ c10::intrusive_ptr<c10d::Store> store_of(const World& world, milliseconds timeou
   options.waitWorkers = false;
   options.timeout = timeout;
   const std::string place = world.address + ':' + std::to_string(world.port);
+  const WithoutLibTorchsLines quiet;
+  const auto until = Clock::now() + timeout;
   try {
+    // LibTorch's own wait for the server takes its time twice.
+    while (!options.isServer && !answers(world.address, world.port)) {
+      if (Clock::now() > until)
+        throw std::runtime_error("nobody answers there within " +
+                                 std::to_string(timeout.count() / 1000) + " s");
+      std::this_thread::sleep_for(milliseconds(50));
+    }
     return c10::make_intrusive<c10d::PrefixStore>(
         "tare/" + std::to_string(world.attempt),
         c10::make_intrusive<c10d::TCPStore>(world.address, options));
@@ -192,6 +218,9 @@ struct Group::State {
     const std::string own =
         std::to_string(world.size) + " ranks, Tare " TARE_VERSION ", LibTorch " +
         std::to_string(TORCH_VERSION_MAJOR) + '.' + std::to_string(TORCH_VERSION_MINOR);
+    if (store->add(key("count", world.rank), 1) > 1)
+      throw ConfigError(kWhere, "rank " + std::to_string(world.rank) +
+                                    " is there twice: give each process a number of its own");
     store->set(key("here", world.rank), own);
     const std::vector<int64_t> missing = missing_after(timeout, "here");
     if (!missing.empty())
@@ -199,13 +228,23 @@ struct Group::State {
                                    std::to_string(world.size) + " has waited " +
                                    std::to_string(timeout.count() / 1000) + " s for " +
                                    named(missing) + ": start all ranks");
-    for (int64_t rank = 0; rank < world.size; ++rank) {
+    std::string different;
+    for (int64_t rank = 0; rank < world.size && different.empty(); ++rank) {
       const std::string other = store->get_to_str(key("here", rank));
       if (other != own)
-        throw ConfigError(kWhere, "rank " + std::to_string(world.rank) + " is of " + own +
-                                      ", and rank " + std::to_string(rank) + " of " +
-                                      printable(other) + ": start all ranks alike");
+        different = ", and rank " + std::to_string(rank) + " of " + printable(other);
     }
+    store->set(key("met", world.rank), "1");
+    if (different.empty()) return;
+    serve_until_all_have("met");
+    throw ConfigError(kWhere, "rank " + std::to_string(world.rank) + " is of " + own + different +
+                                  ": start all ranks alike");
+  }
+
+  /// Keeps the store for a moment where this rank serves it, until the others have set a key.
+  void serve_until_all_have(const std::string& what) const {
+    constexpr milliseconds kMoment{2000};
+    if (world.rank == 0 && !world.store_is_served) (void)missing_after(kMoment, what);
   }
 
   void connect() {
@@ -586,7 +625,7 @@ std::vector<std::vector<at::Tensor>> Group::tensors(const std::vector<at::Tensor
     for (size_t i = 0; i < all.back().size(); ++i) {
       at::Tensor& one = all.back()[i];
       if (!one.defined()) continue;
-      if (rank == this->rank()) one.copy_(own[i]);
+      if (rank == this->rank() || is_planned()) one.copy_(own[i]);
       if (one.numel() > 0) sent.push_back(one);
     }
     broadcast(sent, rank);
@@ -615,7 +654,8 @@ void Group::fail(const std::exception_ptr& error) noexcept {
     state_->store->set(State::key("failed", rank()), "1");
     state_->store->compareSet("failure", "", text);
     state_->disconnect();  // so that no rank waits for this one
-  } catch (...) {          // the store is gone, and the others know
+    state_->serve_until_all_have("knows");
+  } catch (...) {  // the store is gone, and the others know
   }
 }
 
@@ -663,12 +703,15 @@ void Group::explain(const std::exception& error) const {
   if (state_->link) state_->link->stop();
   if (dynamic_cast<const Error*>(&error) || state_->is_planned) throw;
   const std::string whole = std::to_string(size());
+  const WithoutLibTorchsLines quiet;
   std::vector<int64_t> missing;
   try {
     if (state_->store->check({"over/" + std::to_string(state_->generation)}))
       throw OutOfMemory(c10::kCPU, 0, 0, {}, "another rank ran out of memory");
     missing = state_->silent();
-    if (const auto failed = state_->first_failure())
+    const auto failed = state_->first_failure();
+    state_->store->set(State::key("knows", rank()), "1");
+    if (failed)
       throw RankError({failed->first}, "rank " + std::to_string(failed->first) + " of " + whole +
                                            " has failed: " + printable(failed->second, 1000));
   } catch (const RankError&) {

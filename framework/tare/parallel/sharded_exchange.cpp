@@ -284,7 +284,7 @@ void ShardedExchange::State::share() {
 ShardedExchange::State::~State() {
   drop();
   for (auto& [parameter, hook] : before) (void)exchange_hook(parameter, std::move(hook));
-  if (restored) return;
+  if (restored || shard.group->is_planned()) return;
   log::warning(
       "the fit ended before the ranks could exchange their parameters: those that another "
       "rank owns are lost here; load a checkpoint");

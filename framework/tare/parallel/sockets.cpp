@@ -3,12 +3,15 @@
 
 #include <arpa/inet.h>
 #include <dirent.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <cstdlib>
 
 namespace tare::parallel {
@@ -45,7 +48,35 @@ std::string address_of(int descriptor, int (*ask)(int, sockaddr*, socklen_t*)) {
   return known ? to_text(address) : std::string();
 }
 
+/// Whether a connection to the address is made within a second.
+bool connects(const addrinfo& to) {
+  const int socket = ::socket(to.ai_family, to.ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (socket < 0) return false;
+  bool connected = ::connect(socket, to.ai_addr, to.ai_addrlen) == 0;
+  if (!connected && errno == EINPROGRESS) {
+    constexpr int kMilliseconds = 1000;
+    pollfd waited{socket, POLLOUT, 0};
+    int error = 0;
+    socklen_t size = sizeof error;
+    connected = ::poll(&waited, 1, kMilliseconds) > 0 &&
+                ::getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &size) == 0 && error == 0;
+  }
+  ::close(socket);
+  return connected;
+}
+
 }  // namespace
+
+bool answers(const std::string& host, int64_t port) {
+  addrinfo wanted{};
+  wanted.ai_socktype = SOCK_STREAM;
+  addrinfo* all = nullptr;
+  if (::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &wanted, &all) != 0) return false;
+  bool found = false;
+  for (const addrinfo* one = all; one && !found; one = one->ai_next) found = connects(*one);
+  ::freeaddrinfo(all);
+  return found;
+}
 
 Sockets Sockets::open() {
   Sockets found;

@@ -3,11 +3,16 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
 
 namespace tare::parallel {
+
+/// Whether a server takes a connection at this name or address and port within a second. Makes one
+/// and closes it.
+[[nodiscard]] bool answers(const std::string& host, int64_t port);
 
 /// Lists connections of this process. It does not own them: who does may close them meanwhile, and
 /// a descriptor may then be that of another file.

@@ -13,7 +13,7 @@ namespace tare::parallel {
 namespace {
 
 constexpr int64_t kMostRanks = 1 << 20;
-constexpr int64_t kFirstPort = 20000, kPorts = 20000;  // below those that systems give to clients
+constexpr int64_t kFirstPort = 20000, kPorts = 12000;  // below those that systems give to clients
 
 class Variables {
  public:
@@ -77,7 +77,8 @@ int64_t port_of(const std::string& job) {
 World of_torchrun(const Variables& given) {
   World world = ranks_of(given, {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"},
                          given.text_or("TARE_RANKS_BY", "torchrun"));
-  set_store(world, given, "it says where rank 0 is reached");
+  if (world.size > 1 || given.has("MASTER_ADDR"))
+    set_store(world, given, "it says where rank 0 is reached");
   world.store_is_served = given.text_or("TORCHELASTIC_USE_AGENT_STORE", "") == "True";
   world.attempt = given.number_or("TORCHELASTIC_RESTART_COUNT", 0, 0, kMostRanks);
   return world;

@@ -11,6 +11,7 @@
 #include "tare/memory/backend.h"
 #include "tare/memory/oom.h"
 #include "tare/model/generators.h"
+#include "tare/plan/no_budget.h"
 
 namespace tare {
 namespace {
@@ -119,19 +120,6 @@ int64_t peak_of(const plan::Trace& trace) {
   }
   return peak;
 }
-
-/// Lifts the budget of the host, which is one for the fit and not for its plan.
-class NoBudget {
- public:
-  NoBudget() { backend_.set_budget(std::nullopt); }
-  ~NoBudget() { backend_.set_budget(budget_); }
-  NoBudget(const NoBudget&) = delete;
-  NoBudget& operator=(const NoBudget&) = delete;
-
- private:
-  memory::DeviceBackend& backend_ = memory::backend(c10::kCPU);
-  std::optional<int64_t> budget_ = backend_.budget();
-};
 
 int64_t free_bytes() { return memory::backend(c10::kCPU).memory_info().available_bytes; }
 

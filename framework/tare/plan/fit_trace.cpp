@@ -242,10 +242,14 @@ SplitShape split_shape(const PlanRequest& request, const BatchAllocations& work,
     whole = std::min(whole, request.batches);
     if (request.batches <= samples / size) rest = 0;
   }
+  const auto part_of_first = [&](int64_t count) {
+    return (count + request.ranks - 1) / request.ranks;
+  };
   const bool all = training && options.stages.size() > 1;  // see FitLoop::try_pipelined()
   return {.whole = batch_shape(own(size), part, all),
           .last = batch_shape(own(rest), part, all),
           .count = whole,
+          .most_samples = samples / size * part_of_first(size) + part_of_first(samples % size),
           .ahead = ahead,
           .makers = request.on_host() ? options.workers : 0,
           .counted = request.on_host(),
@@ -432,7 +436,7 @@ std::unique_ptr<LearnerState> planned_state(const PlanRequest& request, const Fi
   state->slicers.train = slicer(shape.train);
   if (shape.valid) {
     state->slicers.valid = slicer(*shape.valid);
-    state->planned_valid_samples = request.valid->data()->size();
+    state->planned_valid_samples = shape.valid->most_samples;
   }
   return state;
 }

@@ -143,6 +143,7 @@ struct BatchShape {
 struct SplitShape {
   BatchShape whole{}, last{};  ///< last: the shorter one at the end
   int64_t count = 0;           ///< whole batches
+  int64_t most_samples = 0;    ///< of the split, that the rank with most of them goes through
   int64_t ahead = 0;           ///< batches that the loader has made ahead
   int64_t makers = 0;          ///< threads of the loader, which make batches at any moment
   bool counted = true;         ///< false: only the tensors count, as for a device that gets them

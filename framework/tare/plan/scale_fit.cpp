@@ -24,6 +24,7 @@
 #include "tare/memory/backend.h"
 #include "tare/model/block.h"
 #include "tare/parallel/data_parallel.h"
+#include "tare/plan/no_budget.h"
 #include "tare/plan/plan_fit.h"
 #include "tare/train/layer_shapes.h"
 
@@ -225,6 +226,7 @@ std::string number(double value) {
 
 /// Returns the operations by the second of the best of some products of matrices on this host.
 double matrix_rate() {
+  const NoBudget unbounded;
   constexpr int64_t kSide = 768;
   const c10::AutoGradMode no_grad(false);
   const at::Tensor left = at::ones({kSide, kSide}), right = at::ones({kSide, kSide});

@@ -147,6 +147,7 @@ class Runner {
   RunReport run(Clock::time_point start, const memory::TrackerWatch& tracker) {
     const int64_t ranks = options_.group ? options_.group->size() : 1;
     check_ranks(recipe_, ranks);  // before the folder is made
+    check_equal_data();
     if (options_.plan) plan_.make(recipe_, facts_, data_, ranks);
     if (!plan_.stages().empty()) {
       recipe_.learner.stages = plan_.stages();
@@ -189,6 +190,21 @@ class Runner {
     print_.end(report_);
     if (keeps_no_weights()) print_.no_weights(folder_);
     if (trace_) print_.line(trace_->finish());
+  }
+
+  /// Throws ConfigError where the ranks have read different data.
+  void check_equal_data() const {
+    if (!options_.group) return;
+    auto own = nlohmann::json::array();
+    for (const Origin::Data& data : origin_.data)
+      own.push_back({data.identity.samples, data.identity.digest, data.identity.content});
+    const std::vector<std::string> all = options_.group->texts(own.dump());
+    for (size_t other = 1; other < all.size(); ++other)
+      if (all[other] != all.front())
+        throw ConfigError("ranks", "rank " + std::to_string(other) +
+                                       " has read other data than rank 0: give all ranks the same "
+                                       "files, in folders of the same name where their paths are "
+                                       "relative");
   }
 
   [[nodiscard]] uint64_t rank() const {
@@ -643,11 +659,11 @@ class Runner {
 
 RunReport run_recipe(const RecipeOptions& recipe, const RunOptions& options) {
   const auto start = Clock::now();
-  check_recipe(recipe);
-  check_files(recipe);
-  const memory::TrackerWatch tracker(open_devices(recipe.learner).front());
-  RecipeData data;
   try {
+    check_recipe(recipe);
+    check_files(recipe);
+    const memory::TrackerWatch tracker(open_devices(recipe.learner).front());
+    RecipeData data;
     return Runner(resolve_recipe(recipe, data), data, options).run(start, tracker);
   } catch (...) {
     if (options.group) options.group->fail(std::current_exception());

@@ -156,9 +156,11 @@ Evaluation LearnerState::evaluate(const DatasetPtr& set, const MicroBatches::Set
   Feed feed(*this, set, shares ? shared(in_order(set, options)) : in_order(set, options));
   feed.start(0);
   int64_t index = 0;
+  const int64_t samples =
+      planned_valid_samples.value_or(shares ? most_samples(set->size()) : set->size());
   for (Batch batch; feed.next(batch);) {
     check_devices(batch);
-    prepare_metrics(batch, planned_valid_samples.value_or(set->size()));
+    prepare_metrics(batch, samples);
     if (fresh.size() != metrics.size()) fresh = metrics;
     if (feed.own_samples(index++) == 0) continue;  // of another rank
     generators.take(devices());
@@ -174,7 +176,7 @@ Evaluation LearnerState::evaluate(const DatasetPtr& set, const MicroBatches::Set
   LossTotals all = meter.totals();
   if (shares) {
     all = sum_over(*group(), all);
-    merge_over_ranks(metrics);
+    merge_over_ranks(metrics, samples);
   }
   Evaluation result{.loss = all.mean(), .samples = all.samples, .counted = all.counted};
   for (auto& metric : metrics) {

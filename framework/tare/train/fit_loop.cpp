@@ -427,7 +427,10 @@ void FitLoop::close_epoch() {
   p.restored_epoch = 0;
   p.restored_validation.reset();
   closing_ = true;
-  allows(&Callback::after_epoch, Action::stop_fit);
+  {
+    const parallel::ShardedExchange::Whole whole(sharded());  // callbacks read the weights
+    allows(&Callback::after_epoch, Action::stop_fit);
+  }
   closing_ = false;
   context_.inside_epoch = false;
   plan_.rows.back() = p.history.back() = context_.row;  // with columns that callbacks added

@@ -467,11 +467,19 @@ LoaderOptions LearnerState::shared(LoaderOptions loader) const {
   return loader;
 }
 
-void LearnerState::merge_over_ranks(std::vector<MetricState>& seen) const {
+int64_t LearnerState::most_samples(int64_t samples) const {
+  if (!group()) return samples;
+  const int64_t batch = std::min(options.batch, samples), ranks = group()->size();
+  const auto part = [ranks](int64_t whole) { return (whole + ranks - 1) / ranks; };
+  return batch == 0 ? 0 : samples / batch * part(batch) + part(samples % batch);
+}
+
+void LearnerState::merge_over_ranks(std::vector<MetricState>& seen, int64_t most) const {
   for (MetricState& metric : seen) {
     const auto states = group()->tensors(metric.state());
     MetricState all = metric;
     all.reset();
+    all.expect(most * group()->size());
     for (const auto& state : states) all.merge(metric.with_state(state));
     metric = std::move(all);
   }

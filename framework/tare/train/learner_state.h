@@ -152,7 +152,8 @@ struct LearnerState {
   struct {
     Slicer train = slices_of, valid = slices_of;
   } slicers;
-  /// Holds the samples of the validation split for a plan, which goes through a few batches of it.
+  /// Holds, for a plan, which goes through a few batches of the validation split, how many samples
+  /// of it the rank with most of them has.
   std::optional<int64_t> planned_valid_samples;
 
   /// Returns the ranks that train together, or are planned; null: the process is alone.
@@ -165,8 +166,10 @@ struct LearnerState {
   [[nodiscard]] int64_t own_batch() const;
   /// Adds to the options of a loader which part of each batch is this rank's.
   [[nodiscard]] LoaderOptions shared(LoaderOptions loader) const;
-  /// Puts what all ranks have seen in the place of what this one has.
-  void merge_over_ranks(std::vector<MetricState>& seen) const;
+  /// Returns how many samples of a split of so many the rank with most of them validates.
+  [[nodiscard]] int64_t most_samples(int64_t samples) const;
+  /// Puts what all ranks have seen in the place of what this one has; `most`: see most_samples().
+  void merge_over_ranks(std::vector<MetricState>& seen, int64_t most) const;
   /// Resolves the names in the options and brings the model to its device, or to those of stages,
   /// and type. Throws ConfigError.
   void set_up(c10::Device to, parallel::Stages over = {});

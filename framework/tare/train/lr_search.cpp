@@ -28,7 +28,9 @@ class LrRecorder final : public Callback {
   }
   Action after_batch(FitContext& context) override {
     // A batch whose step was skipped for an overflow is done again with the next one's samples.
-    if (has_values_ && context.step > steps_) curve_.add(rate(), loss_of(context));
+    // Ranks end a step later than a process that is alone.
+    const bool counts = has_values_ && context.step > steps_ && !curve_.finished();
+    if (counts) curve_.add(rate(), loss_of(context));
     steps_ = context.step;
     return curve_.finished() ? Action::stop_fit : Action::proceed;
   }
