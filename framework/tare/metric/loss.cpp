@@ -155,7 +155,8 @@ Tensor cross_entropy(const CrossEntropyOptions& options, const Tensor& output, c
   };
   if (adds_up(output, target, reduction))
     return added_up(loss(at::Reduction::None), target, weights, reduction);
-  if (!weights && smoothing == 0)
+  const bool many = static_cast<int64_t>(output.nbytes()) >= kChunkedFrom;
+  if (many && !weights && smoothing == 0)
     if (auto chunked = chunked_cross_entropy(output, target, kIgnoredLabel, reduction))
       return *chunked;
   const bool own_mean = weights && reduction == at::Reduction::Mean && smoothing > 0 &&

@@ -10,6 +10,7 @@
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
+#include <optional>
 #include <unordered_map>
 
 #include "tare/base/error.h"
@@ -262,9 +263,9 @@ void FusedOptimizer::step_bucket(Bucket& bucket) {
     all.gradients.push_back(parameter.grad());
     complete = complete && all.gradients.back().defined();
   }
-  FusedLists some;
+  std::optional<FusedLists> some;
   if (!complete) some = with_gradient(all);
-  FusedLists& lists = complete ? all : some;
+  FusedLists& lists = some ? *some : all;
   if (lists.parameters.empty()) return;
   raise(lists.steps);
   launch(groups_[bucket.group], lists);

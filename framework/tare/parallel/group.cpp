@@ -121,7 +121,6 @@ c10::intrusive_ptr<c10d::Store> store_of(const World& world, milliseconds timeou
   options.waitWorkers = false;
   options.timeout = timeout;
   const std::string place = world.address + ':' + std::to_string(world.port);
-  const WithoutLibTorchsLines quiet;
   const auto until = Clock::now() + timeout;
   try {
     // LibTorch's own wait for the server takes its time twice.
@@ -222,20 +221,25 @@ struct Group::State {
       throw ConfigError(kWhere, "rank " + std::to_string(world.rank) +
                                     " is there twice: give each process a number of its own");
     store->set(key("here", world.rank), own);
-    const std::vector<int64_t> missing = missing_after(timeout, "here");
-    if (!missing.empty())
+    const auto until = Clock::now() + timeout;
+    std::vector<int64_t> missing;
+    std::string different;
+    do {
+      missing = missing_after(milliseconds(0), "here");
+      for (int64_t rank = 0; rank < world.size && different.empty(); ++rank) {
+        if (std::ranges::find(missing, rank) != missing.end()) continue;
+        const std::string other = store->get_to_str(key("here", rank));
+        if (other != own)
+          different = ", and rank " + std::to_string(rank) + " of " + printable(other);
+      }
+    } while (different.empty() && !missing.empty() && Clock::now() < until);
+    store->set(key("met", world.rank), "1");
+    if (different.empty() && missing.empty()) return;
+    if (different.empty())
       throw RankError(missing, "rank " + std::to_string(world.rank) + " of " +
                                    std::to_string(world.size) + " has waited " +
                                    std::to_string(timeout.count() / 1000) + " s for " +
                                    named(missing) + ": start all ranks");
-    std::string different;
-    for (int64_t rank = 0; rank < world.size && different.empty(); ++rank) {
-      const std::string other = store->get_to_str(key("here", rank));
-      if (other != own)
-        different = ", and rank " + std::to_string(rank) + " of " + printable(other);
-    }
-    store->set(key("met", world.rank), "1");
-    if (different.empty()) return;
     serve_until_all_have("met");
     throw ConfigError(kWhere, "rank " + std::to_string(world.rank) + " is of " + own + different +
                                   ": start all ranks alike");
@@ -393,6 +397,7 @@ Group::Group(const World& world, const GroupOptions& options)
           State{world, as_milliseconds(options.answer_seconds), options.backend})) {
   check_backend(kWhere, options.backend);
   const milliseconds meeting = as_milliseconds(options.meeting_seconds);
+  const WithoutLibTorchsLines quiet;
   state_->store = store_of(world, meeting);
   try {
     state_->meet(meeting);

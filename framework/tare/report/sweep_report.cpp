@@ -232,11 +232,11 @@ bool has_ranks(const SweepSummary& sweep) {
   return std::ranges::any_of(sweep.runs, [](const SweepRun& run) { return !run.placed.empty(); });
 }
 
-std::vector<std::string> row_of(const SweepSummary& sweep, const SweepRun& run) {
+std::vector<std::string> row_of(const SweepSummary& sweep, const SweepRun& run, bool with_ranks) {
   std::vector<std::string> row{breakable(printable(run.name, kNameBytes / 2)), figure(run.value),
                                state_of(run)};
   for (size_t i = 0; i < sweep.parameters.size(); ++i) row.push_back(cell_of(sweep, run, i));
-  if (has_ranks(sweep)) row.push_back(run.placed.empty() ? "-" : printable(run.placed, kNameBytes));
+  if (with_ranks) row.push_back(run.placed.empty() ? "-" : printable(run.placed, kNameBytes));
   row.push_back(run.peak_bytes > 0 ? format_bytes(run.peak_bytes) : "-");
   row.push_back(run.seconds > 0 ? format_seconds(run.seconds) : "-");
   return row;
@@ -260,13 +260,14 @@ std::string reasons(const SweepSummary& sweep) {
 
 std::string run_table(const SweepSummary& sweep) {
   if (sweep.runs.empty()) return {};
+  const bool with_ranks = has_ranks(sweep);
   std::vector<std::string> head{"run", metric_name(sweep), "state"};
   for (const auto& parameter : sweep.parameters)
     head.push_back(breakable(tail(parameter.name, kNameBytes)));
-  if (has_ranks(sweep)) head.emplace_back("placed");
+  if (with_ranks) head.emplace_back("placed");
   for (const char* name : {"peak", "time"}) head.emplace_back(name);
   std::vector<std::vector<std::string>> rows;
-  for (const auto* run : best_first(sweep)) rows.push_back(row_of(sweep, *run));
+  for (const auto* run : best_first(sweep)) rows.push_back(row_of(sweep, *run, with_ranks));
   const auto cut = [&](size_t limit) { return table("runs, the best first", head, rows, limit); };
   size_t limit = rows.size();
   std::string text = cut(limit);
