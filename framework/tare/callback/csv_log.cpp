@@ -76,7 +76,11 @@ void CsvLog::write(const std::filesystem::path& path, const std::string& line) {
     if (before >= 0) {
       io::File file(path, io::Mode::append);
       if (file.size() == before) {
-        file.allocate(size);
+        if (size > reserved_) {
+          constexpr int64_t kAhead = 64 << 10;  // because some file systems go through all blocks
+          file.allocate(size + kAhead);
+          reserved_ = size + kAhead;
+        }
         file.write(line);
         file.flush();
         file.close();
@@ -86,6 +90,7 @@ void CsvLog::write(const std::filesystem::path& path, const std::string& line) {
     }
     io::write_atomically(path, header_ + rows_);
     written_ = size;
+    reserved_ = 0;
   } catch (const IoError& error) {
     warn(error);
   }

@@ -37,6 +37,7 @@ class CsvLog final : public Callback {
   std::filesystem::path file_;
   std::string header_, rows_;
   int64_t written_ = -1;              // bytes of the file; -1: it is not as this log has left it
+  int64_t reserved_ = 0;              // bytes for which the disk has space
   std::vector<std::string> columns_;  // of metrics, in the order in which they came
 };
 
