@@ -27,7 +27,7 @@ struct Subject {
 void work(const Subject& subject, bool parts) {
   static const auto loss = tare::resolve("cross_entropy").mean;
   subject.logits.mutable_grad().reset();
-  // As a model gives them, with a copy of nothing.
+  // A GPT gives its logits as a view whose classes are innermost in memory.
   const Tensor output = subject.logits.dim() == 3 ? subject.logits.transpose(1, 2) : subject.logits;
   (parts ? loss(output, subject.labels)
          : at::cross_entropy_loss(output, subject.labels, {}, at::Reduction::Mean, -100))

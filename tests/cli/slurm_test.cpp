@@ -252,7 +252,7 @@ TEST_F(SlurmTest, StartsRanksThatTrainTogether) {
   EXPECT_EQ(without_seconds(rows), without_seconds(content_of(other / "runs/tiny/all.csv")));
 }
 
-// As docs/distributed.md has it, without a sweep.
+// docs/distributed.md shows such a job, which is no part of a sweep.
 TEST_F(SlurmTest, RanksOfARequeuedJobEndWithTheFiguresOfOneThatWasNot) {
   const std::string tare = fs::absolute(program_path("tare")).string();
   const Words words{"run", "recipe.yaml", "phases.0.epochs=60", "save_every=5", "--resume=auto"};

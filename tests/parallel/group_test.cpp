@@ -44,34 +44,31 @@ TEST(Group, NamesTheRanksThatDoNotCome) {
   }
 }
 
+/// Returns the words that start a rank by hand, for env.
+Variables rank_by_hand(const parallel::StoreServer& store, const std::string& number,
+                       const std::string& size) {
+  return {"RANK=" + number,
+          "WORLD_SIZE=" + size,
+          "MASTER_ADDR=127.0.0.1",
+          "MASTER_PORT=" + std::to_string(store.port()),
+          "TORCHELASTIC_USE_AGENT_STORE=True",
+          "TEST_MEETING_SECONDS=2",
+          std::filesystem::absolute(program_path("rank_program")).string(),
+          "exchange"};
+}
+
 TEST(Group, RefusesARankThatIsThereTwice) {
-  parallel::StoreServer store;
-  const Variables words{"RANK=1",
-                        "WORLD_SIZE=2",
-                        "MASTER_ADDR=127.0.0.1",
-                        "MASTER_PORT=" + std::to_string(store.port()),
-                        "TORCHELASTIC_USE_AGENT_STORE=True",
-                        "TEST_MEETING_SECONDS=2",
-                        std::filesystem::absolute(program_path("rank_program")).string(),
-                        "exchange"};
+  const parallel::StoreServer store;
+  const Variables words = rank_by_hand(store, "1", "2");
   Program first("/usr/bin/env", words), second("/usr/bin/env", words);
   EXPECT_THAT(first.wait().err + second.wait().err,
               AllOf(HasSubstr("rank 1 is there twice"), HasSubstr("for rank 0: start all ranks")));
 }
 
 TEST(Group, RefusesRanksOfDifferentJobs) {
-  parallel::StoreServer store;
-  const auto rank = [&](const std::string& number, const std::string& size) {
-    return Variables{"RANK=" + number,
-                     "WORLD_SIZE=" + size,
-                     "MASTER_ADDR=127.0.0.1",
-                     "MASTER_PORT=" + std::to_string(store.port()),
-                     "TORCHELASTIC_USE_AGENT_STORE=True",
-                     "TEST_MEETING_SECONDS=2",
-                     std::filesystem::absolute(program_path("rank_program")).string(),
-                     "exchange"};
-  };
-  Program first("/usr/bin/env", rank("0", "2")), second("/usr/bin/env", rank("1", "3"));
+  const parallel::StoreServer store;
+  Program first("/usr/bin/env", rank_by_hand(store, "0", "2")),
+      second("/usr/bin/env", rank_by_hand(store, "1", "3"));
   EXPECT_THAT(first.wait().err, HasSubstr("and rank 1 of 3 ranks"));
   EXPECT_THAT(second.wait().err, HasSubstr("and rank 0 of 2 ranks"));
 }
