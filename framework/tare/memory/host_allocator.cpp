@@ -18,6 +18,7 @@
 #include "tare/base/error.h"
 #include "tare/base/immortal.h"
 #include "tare/memory/call_stack.h"
+#include "tare/memory/convolution_bounds.h"
 #include "tare/memory/event_ring.h"
 #include "tare/memory/oom.h"
 #include "tare/memory/phase.h"
@@ -313,6 +314,7 @@ bool install() {
   if (installed()) return true;
   if (c10::GetCPUAllocator() != c10::GetDefaultCPUAllocator()) return false;
   c10::SetCPUAllocator(&allocator());
+  keep_convolutions_in_bounds();
   return true;
 }
 
