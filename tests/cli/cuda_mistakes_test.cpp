@@ -541,7 +541,7 @@ TEST_F(CardMistakes, ARunOfALostCardIsContinuedOnAnother) {
   EXPECT_THAT(expect(0, {"doctor"}).out, HasSubstr("lost          " + lost));
   EXPECT_THAT(expect(0, {"top"}).out, HasSubstr("card 0: is lost; look at `nvidia-smi`"));
   EXPECT_EQ(nlohmann::json::parse(expect(0, {"top", "--json"}).out)["lost_cards"],
-            nlohmann::json({0}));
+            nlohmann::json::array({0}));
   for (const char* device : {"auto", "cuda"}) {
     const std::string setting = std::string("device=") + device;
     expect(0, {"plan", "card.yaml", setting}, "warning: [device] cuda:0 is used; " + lost);

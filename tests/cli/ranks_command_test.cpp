@@ -318,7 +318,7 @@ TEST(RanksCommand, StopsWhenARankIsKilledAndContinuesFromItsCheckpoint) {
   const TempDir whole;
   write_recipe(whole.path(), longer);
   ASSERT_EQ(run(whole.path(), {"--ranks", "2"}).status, 0);
-  for (const size_t victim : {0, 1}) {
+  for (const size_t victim : {0U, 1U}) {
     const TempDir folder;
     write_recipe(folder.path(), longer);
     Program job("tare", {"run", "recipe.yaml", "--ranks", "2"}, folder.path());

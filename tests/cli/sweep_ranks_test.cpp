@@ -180,7 +180,7 @@ class LongSweepOfRanks : public SweepOfRanks {
 
 TEST_F(LongSweepOfRanks, TriesARunAgainOfWhichARankWasKilled) {
   const json expected = alone({"seed=1", "phases.0.epochs=30"});
-  for (const size_t victim : {0, 1}) {
+  for (const size_t victim : {0U, 1U}) {
     const auto sweep = start();
     ::kill(ranks_of(sweep->pid()).at(victim), SIGKILL);
     const ProgramResult result = sweep->wait();

@@ -63,8 +63,8 @@ TEST(Inspect, SaysWhichSizesMayBeAny) {
   EXPECT_THAT(text, HasSubstr("input         numbers, any x 6\n"));
   EXPECT_THAT(text, HasSubstr("input mask    bool any\n"));
   const auto json = nlohmann::json::parse(inspect_json(dir / "m.tare").text);
-  EXPECT_EQ(json["input"]["any_size"], nlohmann::json({0}));
-  EXPECT_EQ(json["more_inputs"][0]["any_size"], nlohmann::json({0}));
+  EXPECT_EQ(json["input"]["any_size"], nlohmann::json::array({0}));
+  EXPECT_EQ(json["more_inputs"][0]["any_size"], nlohmann::json::array({0}));
 }
 
 TEST(Inspect, CallsTheValuesOfARegressionNoClasses) {

@@ -228,8 +228,8 @@ TEST(Export, FoldsBatchNormsOnlyInFilesWithAGraph) {
   Learner learner(shade_model(8), both(transformed(shades(8, {}), {})), quiet(folder));
   for (const auto& [format, why] :
        {std::pair("tare", "a bundle has none"), std::pair("safetensors", "safetensors has none")})
-    EXPECT_THAT(outcome_of([&] {
-                  learner.export_to(folder / "net", {.format = format, .fold_norms = true});
+    EXPECT_THAT(outcome_of([&, target = format] {
+                  learner.export_to(folder / "net", {.format = target, .fold_norms = true});
                 }),
                 HasSubstr(why));
   EXPECT_FALSE(std::filesystem::exists(folder / "net"));

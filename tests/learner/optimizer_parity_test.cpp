@@ -217,10 +217,10 @@ TEST(OptimizerResume, ContinuesEveryOptimizerBitForBit) {
   for (const auto& [name, optimizer] : options_of_kind) {
     SCOPED_TRACE(name);
     const TempDir folder;
-    const auto make = [&] {
+    const auto make = [&, &chosen = optimizer] {
       LearnerOptions options = quiet(folder);
       options.workers = 0;
-      options.optimizer = optimizer;
+      options.optimizer = chosen;
       torch::manual_seed(5);
       return Learner(
           models::make("mlp", {.classes = 3, .sample_shape = {kFeatures}, .hidden = {64, 80}}),

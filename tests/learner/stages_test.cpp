@@ -328,8 +328,9 @@ TEST(Stages, ExportABundleThatPredictsAsTheParts) {
   learner.fit(1);
   const torch::Tensor parts = learner.get_preds(Split::valid).outputs;
   learner.export_to(folder.path() / "model.tare");
-  const auto loaded = load_learner(folder.path() / "model.tare",
-                                   {.test = set_for("resnet18", 12), .device = "cpu"});
+  const auto loaded =
+      load_learner(folder.path() / "model.tare",
+                   {.test = set_for("resnet18", 12), .device = "cpu", .batch = kBatch});
   EXPECT_TRUE(torch::equal(parts, loaded->get_preds(Split::test).outputs));
 }
 

@@ -188,7 +188,7 @@ TEST_P(KernelsTest, ComputeExponentialsWithinTwoUnitsInTheLastPlace) {
 }
 
 TEST_P(KernelsTest, LeaveANanThroughExponentials) {
-  for (const size_t at : {0, 5, 18}) {
+  for (const size_t at : {0U, 5U, 18U}) {
     std::vector<float> numbers(20, 1), weights(20, 1), columns(40, 1);
     numbers[at] = weights[at] = columns[2 * at] = NAN;
     std::vector<float> signs = numbers, smooth = numbers;

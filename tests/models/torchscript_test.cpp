@@ -71,7 +71,7 @@ TEST_F(TorchscriptModel, TrainsAsTheSameLayersOfCpp) {
   torch::Tensor mean = torch::zeros({8}), deviation = torch::ones({8});
   for (const auto& p : model.parameters()) own.push_back(p.tensor);
   torch::optim::SGD mine(own, 0.1), theirs(copy, 0.1);
-  for (int step = 0; step < 5; ++step) {
+  for (uint64_t step = 0; step < 5; ++step) {
     const auto x = torch::randn({6, 2, 2}), y = torch::randint(10, {6}, torch::kLong);
     mine.zero_grad();
     theirs.zero_grad();

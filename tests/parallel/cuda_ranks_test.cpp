@@ -115,7 +115,8 @@ TEST_F(CardRanks, TakeSmallerPartsTogetherWhereOneRunsOutOfMemory) {
   if (!is_stand_in()) GTEST_SKIP() << "what fits a budget is known for the stand-in's segments";
   // Without workspaces, beside which little would fit.
   const Variables variables{"CUBLAS_WORKSPACE_CONFIG=:0:0", "CUBLASLT_WORKSPACE_SIZE=0"};
-  json options{{"device", "own card"}, {"samples", 96}, {"batch", 48}, {"hidden", 200'000}};
+  json options{
+      {"device", "own card"}, {"samples", 96}, {"batch", 48}, {"hidden", 200'000}, {"lr", 1e-4}};
   json alone = options;
   alone["alone"] = true;
   alone["device"] = "cuda:0";
@@ -165,7 +166,7 @@ TEST_F(CardRanks, GoThroughTheHostWhereNcclCannotConnectThem) {
 
 TEST_F(CardRanks, SayWhichRankWasKilled) {
   if (const std::string why = why_no_nccl(2); !why.empty()) GTEST_SKIP() << why;
-  for (const size_t victim : {0, 1}) {
+  for (const size_t victim : {0U, 1U}) {
     const auto all =
         Job(2, "end", {{"how", "kill"}, {"rank", victim}, {"device", "own card"}}).wait();
     const ProgramResult& other = all[1 - victim];

@@ -102,7 +102,7 @@ TEST(Group, SaysWhichRankWasKilled) {
 TEST(Group, DoesNotNameARankThatComputesBesideOneThatWasKilled) {
   Job job(3, "end", {{"how", "kill"}, {"rank", 1}, {"computing_rank", 2}});
   const auto all = job.wait();
-  for (const size_t rank : {0, 2})
+  for (const size_t rank : {0U, 2U})
     EXPECT_THAT(all[rank].err, HasSubstr("rank 1 of 3 has ended without a word")) << rank;
 }
 
@@ -117,7 +117,7 @@ TEST(Group, SaysWhyARankHasFailed) {
   Job job(3, "end", {{"how", "throw"}});
   const auto all = job.wait();
   EXPECT_THAT(all[1].err, HasSubstr("[test] not possible: out of order"));
-  for (const size_t rank : {0, 2})
+  for (const size_t rank : {0U, 2U})
     EXPECT_THAT(all[rank].err,
                 HasSubstr("rank 1 of 3 has failed: [test] not possible: out of order"));
 }

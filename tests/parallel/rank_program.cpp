@@ -107,7 +107,8 @@ json fit(std::shared_ptr<Group> group, const json& options) {
     labels = targets.masked_fill(inputs.select(1, 0) > 0.3, -100);
   const auto data = tensor_dataset(inputs, labels);
   const auto valid = tensor_dataset(inputs.slice(0, 0, 37), targets.slice(0, 0, 37));
-  at::manual_seed(7 + (group ? group->rank() : 0));  // rank 0 gives the weights
+  at::manual_seed(
+      static_cast<uint64_t>(7 + (group ? group->rank() : 0)));  // rank 0 gives the weights
   const std::string name = pictures ? "convnet" : "mlp";
   ModelOptions model{
       .classes = 3, .sample_shape = {6}, .hidden = {8, setting(options, "hidden", 5)}};
@@ -119,15 +120,16 @@ json fit(std::shared_ptr<Group> group, const json& options) {
                                              "layers: 3, heads: 2, options: {patch: 4}}"});
   };
   const auto changes = std::make_shared<ChangeCount>();
-  LearnerOptions o{
-      .metrics = {"accuracy", "auroc", "f1"},
-      .device = device_of(options),
-      .batch = batch,
-      .optimizer = {.kind = options.value("optimizer", "sgd"), .lr = 0.05, .momentum = 0.9},
-      .workers = setting(options, "workers", 0),
-      .callbacks = {changes},
-      .progress = false,
-      .group = group};
+  LearnerOptions o{.metrics = {"accuracy", "auroc", "f1"},
+                   .device = device_of(options),
+                   .batch = batch,
+                   .optimizer = {.kind = options.value("optimizer", "sgd"),
+                                 .lr = options.value("lr", 0.05),
+                                 .momentum = 0.9},
+                   .workers = setting(options, "workers", 0),
+                   .callbacks = {changes},
+                   .progress = false,
+                   .group = group};
   o.data_parallel = {.bucket_mib = options.value("bucket_mib", 25.0),
                      .find_unused = options.value("find_unused", false),
                      .static_graph = options.value("static_graph", false),

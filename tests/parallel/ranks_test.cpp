@@ -107,7 +107,7 @@ TEST(Ranks, EndWithTheOthersWhereTheyKeepParts) {
   for (const char* shard : {"gradients", "parameters"})
     for (const char* how : {"kill", "throw"}) {
       const auto all = Job(3, "end", {{"how", how}, {"shard", shard}}).wait();
-      for (const size_t rank : {0, 2}) {
+      for (const size_t rank : {0U, 2U}) {
         EXPECT_EQ(all[rank].status, 1) << shard << ' ' << how;
         EXPECT_THAT(all[rank].err, ::testing::HasSubstr("rank 1 of 3"));
       }
@@ -168,7 +168,7 @@ TEST(Ranks, TakeLessMemoryTheMoreOfItIsDivided) {
 
 TEST(Ranks, LoadWhatAnyNumberOfThemHasSaved) {
   const std::vector<int64_t> sizes{2, 4, 3, 1, 4, 2};
-  for (const auto& [shard, count] : {std::pair("parameters", 6), std::pair("optimizer", 2)}) {
+  for (const auto& [shard, count] : {std::pair("parameters", 6U), std::pair("optimizer", 2U)}) {
     const TempDir folder;
     json options{{"shard", shard},      {"pictures", true},        {"blocks", true},
                  {"epochs", 1},         {"folder", folder.path()}, {"save", "first"},

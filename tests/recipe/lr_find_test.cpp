@@ -116,7 +116,7 @@ TEST(LrFindInARecipe, IsNotRepeatedByAResumedRunThatEqualsTheUndisturbedOne) {
   const RunReport straight = run_recipe(recipe_in(straight_folder));
   const RecipeOptions recipe = recipe_in(folder);
   int64_t crashes = 0, stops = 0;
-  for (const uint64_t k : {3000, 4000, 900, 1500}) {
+  for (const uint64_t k : {3000U, 4000U, 900U, 1500U}) {
     memory::host_allocator::fail_at(k);
     try {
       (void)run_recipe(recipe, {.resume = Resume::automatic});
