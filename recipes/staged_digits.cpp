@@ -59,7 +59,8 @@ int main(int argc, char** argv) try {
     stage("all", learner, "digits", size, [&] {
       learner.unfreeze();
       if (small) return (void)learner.fit_one_cycle(5, {.max_lr = lr_range(2e-3, 1e-2)});
-      const auto best = std::make_shared<SaveBest>(SaveBestOptions{.monitor = "accuracy"});
+      const auto best =
+          std::make_shared<SaveBest>(SaveBestOptions{.monitor = {.figure = "accuracy"}});
       learner.fit_one_cycle(48, {.max_lr = lr_range(1e-3, 5e-3), .callbacks = {best}});
     });
   }

@@ -62,11 +62,12 @@ function(tare_precompiled name)
   tare_compile_options(${name})
 endfunction()
 
-# tare_library(NAME SOURCES a.cpp ... [APART a.cpp ...] [DEPENDS library ...] [PUBLIC lib ...] [PRIVATE lib ...] [PLAIN])
+# tare_library(NAME SOURCES a.cpp ... [APART a.cpp ...] [DEPENDS library ...] [PUBLIC lib ...] [PRIVATE lib ...] [PLAIN|MODULES])
 # Makes the library tare_NAME with the alias tare::NAME. Without SOURCES it is headers only. APART: sources whose names
-# collide with those of others, and that are compiled alone. PLAIN: it sees no tensors.
+# collide with those of others, and that are compiled alone. PLAIN: it sees no tensors. MODULES: most of its sources see
+# torch::nn::Module.
 function(tare_library name)
-  cmake_parse_arguments(PARSE_ARGV 1 library "PLAIN" "" "SOURCES;APART;DEPENDS;PUBLIC;PRIVATE")
+  cmake_parse_arguments(PARSE_ARGV 1 library "PLAIN;MODULES" "" "SOURCES;APART;DEPENDS;PUBLIC;PRIVATE")
   if(library_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "tare_library(${name}): unknown arguments ${library_UNPARSED_ARGUMENTS}")
   endif()
@@ -76,7 +77,9 @@ function(tare_library name)
     set(scope PUBLIC)
     target_link_libraries(tare_${name} PRIVATE ${library_PRIVATE})
     tare_compile_options(tare_${name})
-    if(NOT library_PLAIN)
+    if(library_MODULES)
+      target_precompile_headers(tare_${name} REUSE_FROM tare_module_pch)
+    elseif(NOT library_PLAIN)
       target_precompile_headers(tare_${name} REUSE_FROM tare_tensor_pch)
     endif()
     if(TARE_UNITY AND NOT library_PLAIN)  # when all of its sources are known; DEFER would read the variables then

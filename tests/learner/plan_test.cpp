@@ -11,6 +11,7 @@
 #include "learner/zoo.h"
 #include "support/outcome.h"
 #include "tare/memory/backend.h"
+#include "tare/memory/host_products.h"
 #include "tare/memory/native_types.h"
 #include "tare/metric/metric.h"
 #include "tare/plan/fit_probe.h"
@@ -45,6 +46,23 @@ void expect_as_planned(Learner& learner, const char* state) {
   ASSERT_TRUE(plan.known()) << plan.reason;
   EXPECT_EQ(plan.categories.total(), plan.peak_bytes) << state;
   EXPECT_EQ(plan.peak_bytes, peak_of_a_fit(learner)) << state << ": " << plan.str();
+}
+
+/// Returns a Learner whose products are large enough for oneDNN.
+Learner of_large_products(bool gpt, LearnerOptions options) {
+  torch::manual_seed(1);
+  options.batch = gpt ? 16 : 256;
+  const auto set = [&](int64_t count) {
+    if (!gpt) return tensor_dataset(torch::rand({count, 128}), torch::randint(64, {count}));
+    const auto tokens = torch::randint(64, {count, 64});
+    return tensor_dataset(tokens, tokens.roll(-1, 1));
+  };
+  Model model =
+      gpt ? models::make(
+                "gpt", {.classes = 64, .sample_shape = {64}, .width = 128, .layers = 2, .heads = 2})
+          : models::make("mlp", {.classes = 64, .sample_shape = {128}, .hidden = {512, 256}});
+  return Learner(std::move(model),
+                 {.train = set(2 * options.batch + 3), .valid = set(options.batch)}, options);
 }
 
 TEST(LearnerPlan, IsWhatTheNextFitAllocatesToTheByte) {
@@ -388,6 +406,36 @@ TEST(LearnerPlan, IsExactWithManyClasses) {
     EXPECT_LT(learner.plan().peak_bytes, 3 * logits) << (gpt ? "gpt" : "mlp");
     expect_as_planned(learner, gpt ? "gpt" : "mlp");
   }
+}
+
+// oneDNN takes bytes beside the result.
+TEST(LearnerPlan, IsExactWithProductsByOneDnn) {
+  const memory::ProductsScope onednn(memory::ProductsBy::onednn);
+  for (const bool gpt : {false, true}) {
+    const TempDir folder;
+    Learner learner = of_large_products(gpt, without_workers(folder));
+    const int64_t planned = learner.plan({.advice = false}).peak_bytes;
+    {
+      const memory::ProductsScope libtorch(memory::ProductsBy::libtorch);
+      EXPECT_GT(planned, learner.plan({.advice = false}).peak_bytes);
+    }
+    expect_as_planned(learner, gpt ? "gpt" : "mlp");
+    expect_as_planned(learner, gpt ? "gpt again" : "mlp again");
+  }
+}
+
+TEST(LearnerPlan, IsExactWithReferenceKernels) {
+  std::map<memory::ProductsBy, std::vector<double>> losses;
+  for (const auto by : {memory::ProductsBy::onednn, memory::ProductsBy::libtorch}) {
+    const memory::ProductsScope products(by);
+    const TempDir folder;
+    LearnerOptions options = without_workers(folder);
+    options.kernels.reference = true;
+    Learner learner = of_large_products(true, options);
+    expect_as_planned(learner, "gpt");
+    for (const EpochRow& row : learner.history()) losses[by].push_back(row.train_loss);
+  }
+  EXPECT_EQ(losses[memory::ProductsBy::onednn], losses[memory::ProductsBy::libtorch]);
 }
 
 TEST(LearnerPlan, IsExactWithEachMetric) {

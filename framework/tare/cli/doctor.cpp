@@ -15,6 +15,7 @@
 #include "tare/cuda/nvml.h"
 #include "tare/data/datasets.h"
 #include "tare/memory/backend.h"
+#include "tare/memory/host_products.h"
 #include "tare/memory/machine.h"
 #include "tare/memory/oom.h"
 #include "tare/runtime/absent_device.h"
@@ -135,6 +136,9 @@ int doctor_command(const Arguments&) {
   devices();
   line("threads",
        std::to_string(runtime::usable_processors()) + " usable (affinity and cgroup quota)");
+  line("products", memory::default_products() == memory::ProductsBy::onednn
+                       ? "large ones of float32 matrices by oneDNN, which is faster here than MKL"
+                       : "of matrices by LibTorch's choice");
   line("process", format_bytes(memory::resident_bytes()) + " resident with LibTorch loaded");
   disk();
   const DigitsSource digits = find_digits({.download = false, .warn = false});

@@ -18,7 +18,6 @@
 #include <optional>
 #include <set>
 #include <span>
-#include <sstream>
 #include <string_view>
 #include <thread>
 #include <utility>
@@ -103,23 +102,6 @@ struct Rank {
   launch::ChildEnd end{};
   int64_t ticks = 0;  // of the processor, when it was looked at last
 };
-
-/// Returns the time that a process has computed, in ticks of the system; 0: it has ended.
-int64_t ticks_of(int64_t process) {
-  std::string text;
-  try {
-    text = io::read_text("/proc/" + std::to_string(process) + "/stat");
-  } catch (const IoError&) {
-    return 0;
-  }
-  std::istringstream fields(text.substr(text.rfind(')') + 1));
-  std::string skipped;
-  constexpr int kBefore = 11;  // the state, and ten numbers
-  for (int i = 0; i < kBefore; ++i) fields >> skipped;
-  int64_t user = 0, system = 0;
-  fields >> user >> system;
-  return user + system;
-}
 
 /// Starts the ranks, follows them, and ends them.
 class Ranks {
@@ -261,7 +243,8 @@ class Ranks {
     for (Rank& rank : all_) {
       if (rank.ended) continue;
       constexpr int64_t kComputes = 10;  // ticks; a rank that only waits has a few
-      const int64_t before = std::exchange(rank.ticks, ticks_of(rank.process.id().pid));
+      const int64_t before =
+          std::exchange(rank.ticks, launch::computed_ticks(rank.process.id().pid));
       if (terminated_ && (now > give_up_at_ || rank.ticks - before < kComputes))
         rank.process.send(SIGKILL);
     }

@@ -29,9 +29,9 @@ std::string boot_id() {
   return text.substr(0, text.find('\n'));
 }
 
-/// Returns field 22 of /proc/PID/stat; 0 without such a process, or if it has ended and nobody has
-/// waited.
-int64_t started_ticks(int64_t pid) {
+/// Returns a field of /proc/PID/stat, by its number in proc(5), of 4 or more; 0 without such a
+/// process, or if it has ended and nobody has waited.
+int64_t stat_of(int64_t pid, int number) {
   std::string text;
   try {
     text = io::read_text("/proc/" + std::to_string(pid) + "/stat");
@@ -41,12 +41,15 @@ int64_t started_ticks(int64_t pid) {
   size_t at = text.rfind(')');  // the name may hold anything
   if (at == std::string::npos || at + 2 >= text.size()) return 0;
   if (text[at + 2] == 'Z' || text[at + 2] == 'X') return 0;
-  for (int field = 2; field < 22 && at != std::string::npos; ++field) at = text.find(' ', at + 1);
-  int64_t ticks = 0;
+  for (int field = 2; field < number && at != std::string::npos; ++field)
+    at = text.find(' ', at + 1);
+  int64_t value = 0;
   if (at != std::string::npos)
-    std::from_chars(text.data() + at + 1, text.data() + text.size(), ticks);
-  return ticks;
+    std::from_chars(text.data() + at + 1, text.data() + text.size(), value);
+  return value;
 }
+
+int64_t started_ticks(int64_t pid) { return stat_of(pid, 22); }
 
 std::vector<char*> pointers(std::vector<std::string>& words) {
   std::vector<char*> all;
@@ -167,6 +170,8 @@ bool Child::has_ended() {
 void Child::send(int signal) {
   if (pid_ > 0) kill(-pid_, signal);
 }
+
+int64_t computed_ticks(int64_t pid) { return stat_of(pid, 14) + stat_of(pid, 15); }
 
 ProcessId process_id_of(int64_t pid) { return {pid, boot_id(), started_ticks(pid)}; }
 

@@ -63,6 +63,8 @@ class Process {
 
 /// Returns the id of a process of this machine. Throws IoError.
 [[nodiscard]] ProcessId process_id_of(int64_t pid);
+/// Returns the time that a process has computed, in ticks of the system; 0: it has ended.
+[[nodiscard]] int64_t computed_ticks(int64_t pid);
 /// Whether that very process is still there.
 [[nodiscard]] bool is_alive(const ProcessId& id);
 

@@ -104,8 +104,7 @@ OutOfMemoryInfo describe(OutOfMemorySource source, std::string_view text) {
   OutOfMemoryInfo info;
   info.source = source;
   info.asked_bytes = asked_bytes(text);
-  info.message =
-      printable(without_advice(text, source == OutOfMemorySource::cuda), kMessageBytes);
+  info.message = printable(without_advice(text, source == OutOfMemorySource::cuda), kMessageBytes);
   if (source == OutOfMemorySource::libtorch && text.find("DefaultCPUAllocator") != text.npos)
     info.device = c10::kCPU;
   if (std::string words = words_for_card(text); !words.empty())

@@ -20,6 +20,7 @@
 #include "tare/memory/call_stack.h"
 #include "tare/memory/convolution_bounds.h"
 #include "tare/memory/event_ring.h"
+#include "tare/memory/host_products.h"
 #include "tare/memory/oom.h"
 #include "tare/memory/phase.h"
 #include "tare/memory/resident_limit.h"
@@ -160,11 +161,20 @@ void release(void* data) {
   std::free(block->raw);
 }
 
+/// Ends the work of first_request().
+struct FirstRequest {
+  int64_t bytes = 0;
+};
+std::atomic<int> first_requests{0};  // that are being waited for, on any thread
+thread_local bool waits_for_request = false;
+
 class HostAllocator final : public c10::Allocator {
  public:
   c10::DataPtr allocate(size_t bytes) override {
     if (bytes == 0) return {nullptr, nullptr, &release, c10::kCPU};
     const auto asked = static_cast<int64_t>(std::min(bytes, static_cast<size_t>(kNoBudget)));
+    if (first_requests.load(std::memory_order_relaxed) != 0) [[unlikely]]
+      if (waits_for_request) throw FirstRequest{asked};
     if (resident_limit::in_force()) [[unlikely]] {
       const int64_t live = host_allocator::counters().live_bytes;
       if (!resident_limit::admits(asked, live)) refuse(asked, resident_limit::advice(live));
@@ -228,6 +238,20 @@ void fail_at(uint64_t k) {
 void fail_all(bool on) {
   const std::lock_guard lock(registry.lock);
   registry.fail_all = on;
+}
+
+int64_t first_request(const std::function<void()>& work) {
+  struct Waiting {
+    Waiting() { ++first_requests, waits_for_request = true; }
+    ~Waiting() { --first_requests, waits_for_request = false; }
+  };
+  try {
+    const Waiting waiting;
+    work();
+  } catch (const FirstRequest& request) {
+    return request.bytes;
+  }
+  return 0;
 }
 
 std::vector<LiveBlock> live_blocks(uint64_t born_after) {
@@ -315,6 +339,7 @@ bool install() {
   if (c10::GetCPUAllocator() != c10::GetDefaultCPUAllocator()) return false;
   c10::SetCPUAllocator(&allocator());
   keep_convolutions_in_bounds();
+  install_host_products();
   return true;
 }
 

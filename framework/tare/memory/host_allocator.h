@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -52,6 +53,10 @@ void set_refusal_hook(RefusalHook hook);
 void fail_at(uint64_t k);
 /// Sets whether every allocation throws OutOfMemory. For tests.
 void fail_all(bool on);
+
+/// Does the work and returns how many bytes it asks for first on this thread; that block is
+/// refused, and the work ends by an exception that passes through it. 0: it ends without asking.
+[[nodiscard]] int64_t first_request(const std::function<void()>& work);
 
 /// Returns the live blocks with a number above `born_after`, oldest first. Holds the lock
 /// meanwhile, for a time proportional to their number.

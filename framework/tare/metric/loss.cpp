@@ -27,6 +27,7 @@
 #include "tare/base/error.h"
 #include "tare/config/node.h"
 #include "tare/config/scalar.h"
+#include "tare/memory/host_products.h"
 #include "tare/memory/pinned_copy.h"
 #include "tare/metric/check.h"
 #include "tare/metric/chunked_cross_entropy.h"
@@ -156,7 +157,7 @@ Tensor cross_entropy(const CrossEntropyOptions& options, const Tensor& output, c
   if (adds_up(output, target, reduction))
     return added_up(loss(at::Reduction::None), target, weights, reduction);
   const bool many = static_cast<int64_t>(output.nbytes()) >= kChunkedFrom;
-  if (many && !weights && smoothing == 0)
+  if (many && !weights && smoothing == 0 && !memory::reference_kernels())
     if (auto chunked = chunked_cross_entropy(output, target, kIgnoredLabel, reduction))
       return *chunked;
   const bool own_mean = weights && reduction == at::Reduction::Mean && smoothing > 0 &&

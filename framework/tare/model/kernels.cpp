@@ -6,6 +6,8 @@
 #include <functional>
 #include <utility>
 
+#include "tare/memory/host_products.h"
+
 namespace tare {
 namespace {
 
@@ -33,6 +35,11 @@ KernelScope::KernelScope(const KernelOptions& options) {
     undo_.push_back(change(&Context::userEnabledCuDNN, &Context::setUserEnabledCuDNN, false));
   if (options.cudnn_benchmark)
     undo_.push_back(change(&Context::benchmarkCuDNN, &Context::setBenchmarkCuDNN, true));
+  if (options.reference) {
+    undo_.push_back(
+        [before = memory::reference_kernels()] { memory::set_reference_kernels(before); });
+    memory::set_reference_kernels(true);
+  }
   if (!options.deterministic) return;
   undo_.push_back(change(&Context::deterministicCuDNN, &Context::setDeterministicCuDNN, true));
   const bool warn_only = context().deterministicAlgorithmsWarnOnly();

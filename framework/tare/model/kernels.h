@@ -25,6 +25,10 @@ struct KernelOptions {
   /// Weights of convolutions and batches of images lie channels innermost, which the convolutions
   /// of tensor cores and of 16-bit types on the host want; others may be slower.
   bool channels_last = false;
+  /// Whether operators of the host have LibTorch's own kernels, and losses its operators, so that
+  /// figures have the bits of a loop of LibTorch: no large matrices by oneDNN (tare/memory/
+  /// host_products.h), and no cross-entropy in parts. May be slower and need more memory.
+  bool reference = false;
 
   bool operator==(const KernelOptions&) const = default;
 };
@@ -34,6 +38,7 @@ void visit_fields(auto& visit, KernelOptions& o) {
   visit("cudnn_benchmark", o.cudnn_benchmark);
   visit("deterministic", o.deterministic);
   visit("channels_last", o.channels_last);
+  visit("reference", o.reference);
 }
 
 /// Sets the switches of the process and restores what was set before. channels_last is no switch:

@@ -16,6 +16,7 @@
 #include "tare/base/no_findings.h"
 #include "tare/memory/phase.h"
 #include "tare/model/held_weights.h"
+#include "tare/parallel/rank_share.h"
 #include "tare/plan/stage_watch.h"
 #include "tare/trace/blocks.h"
 #include "tare/trace/estimate.h"
@@ -242,14 +243,11 @@ SplitShape split_shape(const PlanRequest& request, const BatchAllocations& work,
     whole = std::min(whole, request.batches);
     if (request.batches <= samples / size) rest = 0;
   }
-  const auto part_of_first = [&](int64_t count) {
-    return (count + request.ranks - 1) / request.ranks;
-  };
   const bool all = training && options.stages.size() > 1;  // see FitLoop::try_pipelined()
   return {.whole = batch_shape(own(size), part, all),
           .last = batch_shape(own(rest), part, all),
           .count = whole,
-          .most_samples = samples / size * part_of_first(size) + part_of_first(samples % size),
+          .most_samples = parallel::most_samples_of_a_rank(samples, size, request.ranks),
           .ahead = ahead,
           .makers = request.on_host() ? options.workers : 0,
           .counted = request.on_host(),

@@ -17,6 +17,7 @@
 
 #include "tare/base/error.h"
 #include "tare/memory/host_allocator.h"
+#include "tare/memory/host_products.h"
 #include "tare/memory/saved_tensors.h"
 #include "tare/runtime/absent_device.h"
 #include "tare/runtime/plugin_loader.h"
@@ -158,6 +159,7 @@ void init(const InitOptions& options) {
   if (done) return;
   if (options.threads < 0)
     throw ConfigError("tare::init", "threads must be >= 0, got " + std::to_string(options.threads));
+  static_cast<void>(memory::default_products());  // refuses a wrong variable
   refuse_if_late();
   start_cuda(options.cuda);
   runtime::set_operator_threads(options.threads);

@@ -1,5 +1,6 @@
 // Products of matrices. The host's gemm takes an operand whose rows or columns are next to each
 // other as it is, and others in a copy.
+#include <ATen/Parallel.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/stack.h>
 
@@ -7,8 +8,11 @@
 #include <array>
 #include <utility>
 
+#include "tare/memory/host_products.h"
+#include "tare/trace/allocation_trace.h"
 #include "tare/trace/blocks.h"
 #include "tare/trace/dispatch.h"
+#include "tare/trace/measurements.h"
 #include "tare/trace/recording.h"
 
 namespace tare::plan {
@@ -16,6 +20,8 @@ namespace {
 
 using at::Tensor;
 using torch::jit::Stack;
+
+constexpr int64_t kOneDnnProduct = 3;  // of a key, whose first number is another one elsewhere
 
 /// Columns are next to each other: element (i, j) is at i + j * ld, ld >= rows.
 bool column_major(const Tensor& matrix, int64_t row, int64_t column, int64_t rows) {
@@ -38,6 +44,20 @@ void multiply(const Tensor& a, const Tensor& b, ProductBy by = ProductBy::either
   note_product(by);
 }
 
+/// Returns the bytes that oneDNN holds while it computes a * b. A process asks it once for each
+/// product, because that takes a millisecond.
+int64_t scratch_of(const Tensor& a, const Tensor& b, bool adds) {
+  Measurements::Key key{kOneDnnProduct, adds ? 1 : 0, at::get_num_threads()};
+  append(key, Layout::of(a));
+  append(key, Layout::of(b));
+  const AllocationTrace scratch = measurements().of(key, [&] {
+    const OnTheHost on_the_host;
+    const int64_t bytes = memory::scratch_of_product(a, b, adds);
+    return AllocationTrace{.steps = {{.bytes = bytes}, {}}};
+  });
+  return scratch.steps.front().bytes;
+}
+
 /// A card adds a bias within the product, by cublasLt.
 bool adds_bias(const Tensor& bias, const Tensor& b) {
   return bias.dim() == 1 && bias.is_contiguous() && b.size(0) > 1 && b.size(1) > 1;
@@ -50,6 +70,11 @@ void product(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* sta
   const Tensor a = operands[First].toTensor(), b = operands[First + 1].toTensor();
   const bool has_bias = First == 1 && adds_bias(operands[0].toTensor(), b);
   op.redispatchBoxed(keys, stack);
+  if (!for_card() && memory::by_onednn(a, b)) {
+    const bool adds = First == 1 && operands[3].toScalar().toDouble() != 0;
+    const c10::DataPtr scratch = hold(scratch_of(a, b, adds));
+    return;
+  }
   multiply(a, b, has_bias ? ProductBy::cublaslt : ProductBy::either);
 }
 

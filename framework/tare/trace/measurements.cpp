@@ -24,7 +24,7 @@ namespace {
 using Numbers = Measurements::Key;
 using Works = std::map<Numbers, AllocationTrace>;
 
-constexpr std::string_view kTitle = "tare measurements 1";  // raised with what is measured, and how
+constexpr std::string_view kTitle = "tare measurements 2";  // raised with what is measured, and how
 
 /// Returns everything besides a key that decides what an operator allocates.
 std::string machine() {

@@ -18,6 +18,7 @@
 #include "tare/metric/check.h"
 #include "tare/model/coded_weight.h"
 #include "tare/model/held_weights.h"
+#include "tare/parallel/rank_share.h"
 #include "tare/parallel/sharded_optimizer.h"
 
 namespace tare {
@@ -469,9 +470,8 @@ LoaderOptions LearnerState::shared(LoaderOptions loader) const {
 
 int64_t LearnerState::most_samples(int64_t samples) const {
   if (!group()) return samples;
-  const int64_t batch = std::min(options.batch, samples), ranks = group()->size();
-  const auto part = [ranks](int64_t whole) { return (whole + ranks - 1) / ranks; };
-  return batch == 0 ? 0 : samples / batch * part(batch) + part(samples % batch);
+  const int64_t batch = std::min(options.batch, samples);
+  return batch == 0 ? 0 : parallel::most_samples_of_a_rank(samples, batch, group()->size());
 }
 
 void LearnerState::merge_over_ranks(std::vector<MetricState>& seen, int64_t most) const {

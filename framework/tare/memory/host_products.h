@@ -1,0 +1,54 @@
+// Which library multiplies matrices of float32 on the host.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+namespace tare::memory {
+
+/// Names who multiplies.
+enum class ProductsBy {
+  libtorch,  ///< always LibTorch's choice, MKL
+  onednn     ///< oneDNN where it pays, see by_onednn()
+};
+
+/// Returns who multiplies by default: oneDNN on AMD's processors since Zen 5. They compute 512 bits
+/// at once, which oneDNN uses, and MKL, outside of Intel's processors, does not. The variable
+/// TARE_PRODUCTS, `libtorch` or `onednn`, has the last word. Throws ConfigError for another value.
+[[nodiscard]] ProductsBy default_products();
+
+/// Gives aten::mm and aten::addmm host kernels that pass to LibTorch what by_onednn() does not
+/// name. For the life of the process; a second call does nothing. Thread-safe.
+void install_host_products();
+
+/// Whether operators have the bits of LibTorch's own kernels, as KernelOptions::reference asks for.
+[[nodiscard]] bool reference_kernels();
+/// Sets what reference_kernels() returns, in the process. Thread-safe.
+void set_reference_kernels(bool on);
+
+/// Whether a * b, of two matrices that may lie on the meta device, is oneDNN's: both are of
+/// float32, each lies row by row or column by column without gaps, no side has fewer than 16
+/// elements, rows * columns * inner is at least 2^22, and reference_kernels() is off. Smaller
+/// products are MKL's, because a call of oneDNN costs more than it gains (bench_products).
+[[nodiscard]] bool by_onednn(const at::Tensor& a, const at::Tensor& b);
+
+/// Returns the bytes that oneDNN allocates, and frees, while it computes a * b, added to a matrix
+/// or not. They depend on the sizes, the layouts, the instruction set and the threads of operators.
+/// Computes no product and needs no memory for it. `a` and `b` may lie on the meta device; the
+/// calling thread must not be in a scope that traces.
+[[nodiscard]] int64_t scratch_of_product(const at::Tensor& a, const at::Tensor& b, bool adds);
+
+/// Sets who multiplies in the process, and restores who did. For tests and measurements.
+class ProductsScope {
+ public:
+  explicit ProductsScope(ProductsBy by);
+  ~ProductsScope();
+  ProductsScope(const ProductsScope&) = delete;
+  ProductsScope& operator=(const ProductsScope&) = delete;
+
+ private:
+  ProductsBy before_;
+};
+
+}  // namespace tare::memory
