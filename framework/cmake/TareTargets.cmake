@@ -216,8 +216,13 @@ endfunction()
 
 # Runs a test also as on lesser processors, where it says nothing new on one that is no better (tests/support/with_isa.sh).
 function(tare_test_on_lesser_processors name)
+  tare_test_with(${name} avx2 sse41)
+endfunction()
+
+# tare_test_with(NAME KIND ...): runs a test also with each KIND that with_isa.sh knows.
+function(tare_test_with name)
   get_test_property(${name} ENVIRONMENT environment)
-  foreach(isa IN ITEMS avx2 sse41)
+  foreach(isa IN LISTS ARGN)
     add_test(NAME ${name}_${isa} COMMAND bash "${tare_SOURCE_DIR}/tests/support/with_isa.sh" ${isa} $<TARGET_FILE:${name}>)
     set_tests_properties(${name}_${isa} PROPERTIES ENVIRONMENT "${environment}" SKIP_RETURN_CODE 77)
   endforeach()

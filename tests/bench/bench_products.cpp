@@ -48,6 +48,10 @@ void by_onednn(const Product& of) {
 
 int main(int argc, char** argv) {
   tare::init({.threads = argc > 1 ? std::atoi(argv[1]) : 1, .cuda = tare::CudaMode::off});
+  if (!tare::memory::onednn_multiplies()) {
+    std::puts("oneDNN multiplies float32 only on processors with AVX-512");
+    return 0;
+  }
   const int rounds = argc > 2 ? std::atoi(argv[2]) : 15;
   const torch::NoGradGuard without_graph;
   const tare::memory::ProductsScope onednn(tare::memory::ProductsBy::onednn);

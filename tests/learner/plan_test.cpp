@@ -410,6 +410,7 @@ TEST(LearnerPlan, IsExactWithManyClasses) {
 
 // oneDNN takes bytes beside the result.
 TEST(LearnerPlan, IsExactWithProductsByOneDnn) {
+  if (!memory::onednn_multiplies()) GTEST_SKIP() << "oneDNN multiplies with AVX-512 only";
   const memory::ProductsScope onednn(memory::ProductsBy::onednn);
   for (const bool gpt : {false, true}) {
     const TempDir folder;
@@ -425,6 +426,7 @@ TEST(LearnerPlan, IsExactWithProductsByOneDnn) {
 }
 
 TEST(LearnerPlan, IsExactWithReferenceKernels) {
+  if (!memory::onednn_multiplies()) GTEST_SKIP() << "oneDNN multiplies with AVX-512 only";
   std::map<memory::ProductsBy, std::vector<double>> losses;
   for (const auto by : {memory::ProductsBy::onednn, memory::ProductsBy::libtorch}) {
     const memory::ProductsScope products(by);

@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <utility>
 
 #include "support/environment.h"
 #include "tare/base/error.h"
@@ -27,11 +28,18 @@ using memory::ProductsScope;
 Tensor rows(int64_t height, int64_t width) { return at::randn({height, width}); }
 Tensor columns(int64_t height, int64_t width) { return at::randn({width, height}).t(); }
 
+class HostProducts : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!memory::onednn_multiplies()) GTEST_SKIP() << "oneDNN multiplies with AVX-512 only";
+  }
+};
+
 bool near(const Tensor& got, const Tensor& exact) {
   return at::allclose(got.to(at::kDouble), exact, 1e-4, 1e-3);
 }
 
-TEST(HostProducts, HaveTheValuesOfFloat64InEveryLayout) {
+TEST_F(HostProducts, HaveTheValuesOfFloat64InEveryLayout) {
   const ProductsScope onednn(ProductsBy::onednn);
   for (const auto& first : {&rows, &columns}) {
     for (const auto& second : {&rows, &columns}) {
@@ -49,7 +57,7 @@ TEST(HostProducts, HaveTheValuesOfFloat64InEveryLayout) {
   }
 }
 
-TEST(HostProducts, OfInputsThatAreNoMatricesAreRefusedByLibTorch) {
+TEST_F(HostProducts, OfInputsThatAreNoMatricesAreRefusedByLibTorch) {
   const ProductsScope onednn(ProductsBy::onednn);
   const Tensor a = rows(300, 300);
   EXPECT_THROW(at::mm(a, rows(200, 300)), c10::Error);
@@ -57,7 +65,7 @@ TEST(HostProducts, OfInputsThatAreNoMatricesAreRefusedByLibTorch) {
   EXPECT_THROW(at::mm(a, a.to(at::kDouble)), c10::Error);
 }
 
-TEST(HostProducts, AreThoseOfLargeDenseMatricesOfFloat32) {
+TEST_F(HostProducts, AreThoseOfLargeDenseMatricesOfFloat32) {
   const ProductsScope onednn(ProductsBy::onednn);
   const Tensor a = rows(256, 256);
   EXPECT_TRUE(by_onednn(a, a));
@@ -71,7 +79,7 @@ TEST(HostProducts, AreThoseOfLargeDenseMatricesOfFloat32) {
   EXPECT_FALSE(by_onednn(a, a));
 }
 
-TEST(HostProducts, HaveLibTorchsBitsWithReferenceKernels) {
+TEST_F(HostProducts, HaveLibTorchsBitsWithReferenceKernels) {
   const Tensor a = rows(300, 300), b = columns(300, 300);
   const Tensor expected = [&] {
     const ProductsScope libtorch(ProductsBy::libtorch);
@@ -84,7 +92,7 @@ TEST(HostProducts, HaveLibTorchsBitsWithReferenceKernels) {
   EXPECT_TRUE(at::equal(got, expected));
 }
 
-TEST(HostProducts, TakeTheBytesThatAreForetold) {
+TEST_F(HostProducts, TakeTheBytesThatAreForetold) {
   const ProductsScope onednn(ProductsBy::onednn);
   for (const auto& [height, inner, width] :
        {std::array<int64_t, 3>{128, 512, 512}, {1024, 192, 65}, {100, 300, 500}, {17, 2048, 640}}) {
@@ -105,18 +113,25 @@ TEST(HostProducts, TakeTheBytesThatAreForetold) {
   }
 }
 
-TEST(HostProducts, AreChosenByAVariable) {
-  const ScopedVariable onednn("TARE_PRODUCTS", "onednn");
-  EXPECT_EQ(memory::default_products(), ProductsBy::onednn);
+TEST(HostProductsChoice, IsMadeByAVariable) {
   const ScopedVariable libtorch("TARE_PRODUCTS", "libtorch");
   EXPECT_EQ(memory::default_products(), ProductsBy::libtorch);
+  for (const auto& [name, by] : {std::pair("onednn", ProductsBy::onednn),
+                                 std::pair("onednn_always", ProductsBy::onednn_always)}) {
+    const ScopedVariable onednn("TARE_PRODUCTS", name);
+    if (memory::onednn_multiplies())
+      EXPECT_EQ(memory::default_products(), by);
+    else
+      EXPECT_THROW(static_cast<void>(memory::default_products()), ConfigError);
+  }
   const ScopedVariable wrong("TARE_PRODUCTS", "mkl");
   try {
     static_cast<void>(memory::default_products());
     FAIL() << "no error";
   } catch (const ConfigError& error) {
     EXPECT_STREQ(error.what(),
-                 "[environment] TARE_PRODUCTS is not known, got mkl; allowed: libtorch, onednn");
+                 "[environment] TARE_PRODUCTS is not known, got mkl; allowed: libtorch, onednn, "
+                 "onednn_always");
   }
 }
 

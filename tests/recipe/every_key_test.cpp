@@ -17,6 +17,7 @@
 #include "tare/base/error.h"
 #include "tare/callback/registry.h"
 #include "tare/data/collate.h"
+#include "tare/memory/host_products.h"
 #include "tare/model/registry.h"
 #include "tare/recipe/plan.h"
 #include "tare/recipe/recipe_keys.h"
@@ -44,7 +45,7 @@ class Observer final : public Callback {
     seen() << "tf32 " << static_cast<int>(context.float32MatmulPrecision())
            << context.allowTF32CuDNN() << " cudnn " << context.userEnabledCuDNN()
            << context.benchmarkCuDNN() << " deterministic " << context.deterministicAlgorithms()
-           << '\n';
+           << " reference " << memory::reference_kernels() << '\n';
     return Action::proceed;
   }
   Action after_step(FitContext& context) override {
@@ -289,6 +290,7 @@ KeyRows EveryKey::rows() const {
       {"kernels.cudnn_benchmark", {"kernels.cudnn_benchmark=true"}},
       {"kernels.deterministic", {"kernels.deterministic=true"}},
       {"kernels.channels_last", {"kernels.channels_last=true"}},
+      {"kernels.reference", {"kernels.reference=true"}},
       {"shuffle", {"shuffle=false"}},
       {"drop_last", {"drop_last=true"}},
       {"stop_on_nan", {"stop_on_nan=false", {"optimizer={kind: sgd, lr: 1e30}"}}},

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Runs a test program with fewer instructions than the processor has, since kernels, and the memory that they take, depend
-# on them: with_isa.sh avx2|sse41 PROGRAM [ARGUMENT...]. Exit status 77: skipped, with the reason.
+# on them; or with all products of dense float32 matrices by oneDNN: with_isa.sh avx2|sse41|onednn PROGRAM [ARGUMENT...].
+# Exit status 77: skipped, with the reason.
 set -euo pipefail
 isa=$1
 shift
@@ -19,8 +20,15 @@ case "$isa" in
     fi
     export ATEN_CPU_CAPABILITY=default ONEDNN_MAX_CPU_ISA=SSE41
     ;;
+  onednn)
+    if ! grep -qw avx512bw /proc/cpuinfo; then
+      echo "skipped: oneDNN multiplies float32 only on processors with AVX-512"
+      exit 77
+    fi
+    export TARE_PRODUCTS=onednn_always
+    ;;
   *)
-    echo "with_isa.sh: '$isa' is not avx2 or sse41" >&2
+    echo "with_isa.sh: '$isa' is not avx2, sse41 or onednn" >&2
     exit 2
     ;;
 esac

@@ -12,12 +12,13 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
+#include <sys/mman.h>
 #include <torch/library.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
-#include <memory>
+#include <new>
 #include <string>
 
 #include "tare/base/error.h"
@@ -55,9 +56,7 @@ bool mkl_knows_less_of_the_processor() {
   if (__get_cpuid(1, &version, &b, &c, &d) == 0) return false;
   const unsigned family = (version >> 8 & 0xf) + (version >> 20 & 0xff);
   if (family < kZen5) return false;
-  for (const char* name : {"ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA"})
-    if (const char* isa = std::getenv(name)) return std::string(isa).starts_with("AVX512");
-  return true;
+  return onednn_multiplies();  // LibTorch and oneDNN may be told to use less of the processor
 #else
   return false;
 #endif
@@ -66,6 +65,17 @@ bool mkl_knows_less_of_the_processor() {
 /// Whether a matrix lies row by row or column by column, without gaps.
 bool is_dense(const Tensor& matrix) {
   return matrix.is_contiguous() || (matrix.stride(0) == 1 && matrix.stride(1) == matrix.size(0));
+}
+
+/// Returns a matrix of zeros whose pages exist once they are written to.
+Tensor reserved(at::IntArrayRef sizes, at::IntArrayRef strides) {
+  const auto bytes = static_cast<size_t>(c10::multiply_integers(sizes)) * sizeof(float);
+  void* const pages = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (pages == MAP_FAILED) throw std::bad_alloc();
+  return at::from_blob(
+      pages, sizes, strides, [bytes](void* of) { ::munmap(of, bytes); },
+      at::TensorOptions(at::kFloat));
 }
 
 Tensor mm(const Tensor& a, const Tensor& b) {
@@ -94,15 +104,33 @@ class WithoutWarnings final : public c10::WarningHandler {
 
 }  // namespace
 
+bool onednn_multiplies() {
+  static const bool multiplies = [] {
+    const Tensor small = reserved({kLeastSide, kLeastSide}, {kLeastSide, 1});
+    try {
+      static_cast<void>(scratch_of_product(small, small, /*adds=*/false));
+    } catch (const c10::Error&) {
+      return false;
+    }
+    return true;
+  }();
+  return multiplies;
+}
+
 ProductsBy default_products() {
   const char* const named = std::getenv("TARE_PRODUCTS");
   if (!named || !*named)
     return mkl_knows_less_of_the_processor() ? ProductsBy::onednn : ProductsBy::libtorch;
   const std::string name = named;
-  if (name != "libtorch" && name != "onednn")
-    throw ConfigError("environment", "TARE_PRODUCTS", "is not known", "libtorch, onednn",
-                      printable(name));
-  return name == "onednn" ? ProductsBy::onednn : ProductsBy::libtorch;
+  if (name == "libtorch") return ProductsBy::libtorch;
+  if (name != "onednn" && name != "onednn_always")
+    throw ConfigError("environment", "TARE_PRODUCTS", "is not known",
+                      "libtorch, onednn, onednn_always", printable(name));
+  if (!onednn_multiplies())
+    throw ConfigError("environment", "TARE_PRODUCTS",
+                      "names oneDNN, which multiplies float32 only on processors with AVX-512",
+                      "libtorch", printable(name));
+  return name == "onednn" ? ProductsBy::onednn : ProductsBy::onednn_always;
 }
 
 void install_host_products() {
@@ -122,25 +150,22 @@ bool reference_kernels() { return reference.load(std::memory_order_relaxed); }
 void set_reference_kernels(bool on) { reference = on; }
 
 bool by_onednn(const Tensor& a, const Tensor& b) {
-  if (products().load(std::memory_order_relaxed) != ProductsBy::onednn || reference_kernels())
-    return false;
+  const ProductsBy by = products().load(std::memory_order_relaxed);
+  if (by == ProductsBy::libtorch || reference_kernels()) return false;
   if (a.scalar_type() != at::kFloat || b.scalar_type() != at::kFloat || a.dim() != 2 ||
       b.dim() != 2 || a.size(1) != b.size(0))
     return false;
   const int64_t rows = a.size(0), inner = a.size(1), columns = b.size(1);
-  return std::min({rows, inner, columns}) >= kLeastSide && rows * inner * columns >= kLeastWork &&
-         is_dense(a) && is_dense(b) && at::globalContext().userEnabledMkldnn();
+  const int64_t side = std::min({rows, inner, columns}), work = rows * inner * columns;
+  const bool pays = side >= kLeastSide && work >= kLeastWork;
+  return (pays || (by == ProductsBy::onednn_always && work > 0)) && is_dense(a) && is_dense(b) &&
+         at::globalContext().userEnabledMkldnn();
 }
 
 int64_t scratch_of_product(const Tensor& a, const Tensor& b, bool adds) {
-  static float nowhere = 0;  // is neither read nor written
-  const auto without_memory = [](at::IntArrayRef sizes, at::IntArrayRef strides) {
-    return at::from_blob(&nowhere, sizes, strides, at::TensorOptions(at::kFloat));
-  };
-  const Tensor first = without_memory(a.sizes(), a.strides());
-  const Tensor second = without_memory(b.sizes(), b.strides());
-  const Tensor result = without_memory({a.size(0), b.size(1)}, {b.size(1), 1});
-  return host_allocator::first_request(
+  const Tensor first = reserved(a.sizes(), a.strides()), second = reserved(b.sizes(), b.strides());
+  const Tensor result = reserved({a.size(0), b.size(1)}, {b.size(1), 1});
+  return host_allocator::first_request(  // a product that asks for nothing is computed
       [&] { at::native::mkldnn_matmul(first, second, result, adds ? 1 : 0, 1); });
 }
 

@@ -9,13 +9,19 @@ namespace tare::memory {
 
 /// Names who multiplies.
 enum class ProductsBy {
-  libtorch,  ///< always LibTorch's choice, MKL
-  onednn     ///< oneDNN where it pays, see by_onednn()
+  libtorch,      ///< always LibTorch's choice, MKL
+  onednn,        ///< oneDNN where it pays, see by_onednn()
+  onednn_always  ///< oneDNN for dense matrices of float32 of any size, to test it with small ones
 };
+
+/// Whether LibTorch has oneDNN multiply matrices of float32 on this processor at all, which takes
+/// AVX-512 (BW, VL and DQ).
+[[nodiscard]] bool onednn_multiplies();
 
 /// Returns who multiplies by default: oneDNN on AMD's processors since Zen 5. They compute 512 bits
 /// at once, which oneDNN uses, and MKL, outside of Intel's processors, does not. The variable
-/// TARE_PRODUCTS, `libtorch` or `onednn`, has the last word. Throws ConfigError for another value.
+/// TARE_PRODUCTS, which names a value of ProductsBy, has the last word. Throws ConfigError for
+/// another text, and for oneDNN where onednn_multiplies() is false.
 [[nodiscard]] ProductsBy default_products();
 
 /// Gives aten::mm and aten::addmm host kernels that pass to LibTorch what by_onednn() does not
@@ -35,11 +41,13 @@ void set_reference_kernels(bool on);
 
 /// Returns the bytes that oneDNN allocates, and frees, while it computes a * b, added to a matrix
 /// or not. They depend on the sizes, the layouts, the instruction set and the threads of operators.
-/// Computes no product and needs no memory for it. `a` and `b` may lie on the meta device; the
-/// calling thread must not be in a scope that traces.
+/// Computes a product only if oneDNN wants no bytes for it, and takes address space for it but no
+/// memory. `a` and `b` may lie on the meta device; the calling thread must not be in a scope that
+/// traces. Throws std::bad_alloc without address space.
 [[nodiscard]] int64_t scratch_of_product(const at::Tensor& a, const at::Tensor& b, bool adds);
 
 /// Sets who multiplies in the process, and restores who did. For tests and measurements.
+/// oneDNN needs onednn_multiplies().
 class ProductsScope {
  public:
   explicit ProductsScope(ProductsBy by);
