@@ -34,7 +34,8 @@ std::string damaged(const std::vector<std::string>& seeds, std::mt19937_64& rand
   std::string input = any_seed();
   for (uint64_t fault = 0, faults = 1 + random() % 4; fault < faults && !input.empty(); ++fault) {
     if (random() % 2 == 0) {
-      input = tare::testing::flipped(std::move(input), random() % (8 * input.size()));
+      const uint64_t bit = random() % (8 * input.size());
+      input = tare::testing::flipped(std::move(input), bit);
     } else {
       input = tare::testing::spliced(input, any_seed(), random);
     }

@@ -20,7 +20,6 @@
 #include "tare/memory/call_stack.h"
 #include "tare/memory/convolution_bounds.h"
 #include "tare/memory/event_ring.h"
-#include "tare/memory/host_products.h"
 #include "tare/memory/oom.h"
 #include "tare/memory/phase.h"
 #include "tare/memory/resident_limit.h"
@@ -339,7 +338,6 @@ bool install() {
   if (c10::GetCPUAllocator() != c10::GetDefaultCPUAllocator()) return false;
   c10::SetCPUAllocator(&allocator());
   keep_convolutions_in_bounds();
-  install_host_products();
   return true;
 }
 

@@ -102,6 +102,17 @@ class WithoutWarnings final : public c10::WarningHandler {
   void process(const c10::Warning&) override {}
 };
 
+bool install_products() {
+  static Immortal<torch::Library> library(torch::Library::IMPL, "aten", c10::DispatchKey::CPU,
+                                          __FILE__, uint32_t{__LINE__});
+  WithoutWarnings none;
+  const c10::WarningUtils::WarningHandlerGuard quiet(&none);
+  library->impl("mm", &mm);
+  library->impl("addmm", &addmm);
+  return true;
+}
+[[maybe_unused]] const bool products_in_force_before_main = install_products();
+
 }  // namespace
 
 bool onednn_multiplies() {
@@ -131,19 +142,6 @@ ProductsBy default_products() {
                       "names oneDNN, which multiplies float32 only on processors with AVX-512",
                       "libtorch", printable(name));
   return name == "onednn" ? ProductsBy::onednn : ProductsBy::onednn_always;
-}
-
-void install_host_products() {
-  static Immortal<torch::Library> library(torch::Library::IMPL, "aten", c10::DispatchKey::CPU,
-                                          __FILE__, uint32_t{__LINE__});
-  static const bool registered = [] {
-    WithoutWarnings none;
-    const c10::WarningUtils::WarningHandlerGuard quiet(&none);
-    library->impl("mm", &mm);
-    library->impl("addmm", &addmm);
-    return true;
-  }();
-  static_cast<void>(registered);
 }
 
 bool reference_kernels() { return reference.load(std::memory_order_relaxed); }

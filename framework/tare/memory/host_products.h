@@ -1,4 +1,6 @@
-// Which library multiplies matrices of float32 on the host.
+// Which library multiplies matrices of float32 on the host. Before main, a program that uses one of
+// these functions, as init() and every Learner do, gives aten::mm and aten::addmm host kernels that
+// pass to LibTorch what by_onednn() does not name.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -24,10 +26,6 @@ enum class ProductsBy {
 /// another text, and for oneDNN where onednn_multiplies() is false.
 [[nodiscard]] ProductsBy default_products();
 
-/// Gives aten::mm and aten::addmm host kernels that pass to LibTorch what by_onednn() does not
-/// name. For the life of the process; a second call does nothing. Thread-safe.
-void install_host_products();
-
 /// Whether operators have the bits of LibTorch's own kernels, as KernelOptions::reference asks for.
 [[nodiscard]] bool reference_kernels();
 /// Sets what reference_kernels() returns, in the process. Thread-safe.
@@ -50,7 +48,7 @@ void set_reference_kernels(bool on);
 /// oneDNN needs onednn_multiplies().
 class ProductsScope {
  public:
-  explicit ProductsScope(ProductsBy by);
+  explicit ProductsScope(ProductsBy by);  ///< sets it
   ~ProductsScope();
   ProductsScope(const ProductsScope&) = delete;
   ProductsScope& operator=(const ProductsScope&) = delete;
