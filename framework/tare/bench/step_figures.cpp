@@ -115,7 +115,7 @@ StepLimits limits_of(const StepFigures& step, const MachineLimits& machine, size
     const double seconds = scale * one.seconds / steps;
     auto limit = limit_of(one, machine);
     if (limit) *limit /= steps;
-    StepPart& part = parts.try_emplace(one.kind, to_string(one.kind), 0, 0).first->second;
+    StepPart& part = parts.try_emplace(one.kind, StepPart{to_string(one.kind), 0, 0}).first->second;
     part.seconds += seconds;
     if (part.limit_s) part.limit_s = limit ? std::optional(*part.limit_s + *limit) : std::nullopt;
     limits.limit_s += limit.value_or(0);
