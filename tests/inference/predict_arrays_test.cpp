@@ -195,7 +195,8 @@ TEST_F(PredictArrays, NumbersAreConvertedAsInTraining) {
   for (const at::ScalarType type : {at::kDouble, at::kLong, at::kByte})
     EXPECT_TRUE(at::equal(at::cat(array(rows.to(type)).predictions), at::cat(found.predictions)))
         << type;
-  EXPECT_TRUE(at::equal(array(rows[2]).predictions.at(0), found.predictions.at(2)));
+  // A product of one row may round in another way than one of four.
+  EXPECT_TRUE(at::allclose(array(rows[2]).predictions.at(0), found.predictions.at(2)));
   EXPECT_THAT(refusal(at::ones({4, 2})),
               HasSubstr("x.npy: shape: is [4, 2], and the model takes [samples, 3], or one sample "
                         "[3]"));
