@@ -31,14 +31,14 @@ function(tare_compile_options target)
   if(TARE_COMPILER_ID MATCHES "Clang")
     target_compile_options(${target} PRIVATE "SHELL:-Xclang -fno-pch-timestamp" -fpch-instantiate-templates)
   endif()
-  # at::parallel_for is a template, and without OpenMP a plain loop. The run-time library has to be LibTorch's, which is
-  # GCC's; the thread sanitizer does not know how that one waits.
   if(TARE_COMPILER_ID STREQUAL "GNU")
     # GCC looks for unused memory only from 1 GiB on, of which every file that sees LibTorch needs half: a tenth of the time.
     target_compile_options(${target} PRIVATE --param=ggc-min-heapsize=1048576)
-  endif()
-  if(TARE_COMPILER_ID STREQUAL "GNU" AND NOT TARE_SANITIZE MATCHES "thread")
-    target_compile_options(${target} PRIVATE -fopenmp)
+    # at::parallel_for is a template, and without OpenMP a plain loop. The run-time library has to be LibTorch's, which is
+    # GCC's; the thread sanitizer does not know how that one waits.
+    if(NOT TARE_SANITIZE MATCHES "thread")
+      target_compile_options(${target} PRIVATE -fopenmp)
+    endif()
   endif()
   if(TARE_SANITIZE)
     target_compile_options(${target} PRIVATE -fsanitize=${TARE_SANITIZE} -fno-omit-frame-pointer)

@@ -16,13 +16,9 @@
 #include "tare/memory/host_products.h"
 #include "tare/runtime/init.h"
 
-namespace at::native {
-TORCH_API void mkldnn_matmul(const at::Tensor& a, const at::Tensor& b, const at::Tensor& result,
-                             float beta, float alpha);
-}  // namespace at::native
-
 namespace {
 
+using tare::memory::ProductsBy;
 using torch::Tensor;
 
 constexpr double kRoundFlops = 2e8;  // some milliseconds
@@ -32,16 +28,9 @@ struct Product {
   int repeats = 1;
 };
 
-void by_mkl(const Product& of) {
-  const tare::memory::ProductsScope libtorch(tare::memory::ProductsBy::libtorch);
+void multiply(const Product& of, ProductsBy by) {
+  const tare::memory::ProductsScope scope(by);
   for (int i = 0; i < of.repeats; ++i) static_cast<void>(at::mm(of.a, of.b));
-}
-
-void by_onednn(const Product& of) {
-  for (int i = 0; i < of.repeats; ++i) {
-    const Tensor result = at::empty({of.a.size(0), of.b.size(1)});
-    at::native::mkldnn_matmul(of.a, of.b, result, 0, 1);
-  }
 }
 
 }  // namespace
@@ -54,7 +43,7 @@ int main(int argc, char** argv) {
   }
   const int rounds = argc > 2 ? std::atoi(argv[2]) : 15;
   const torch::NoGradGuard without_graph;
-  const tare::memory::ProductsScope onednn(tare::memory::ProductsBy::onednn);
+  const tare::memory::ProductsScope onednn(ProductsBy::onednn);
   std::printf("%-34s %s\n", "rows x inner x columns", "oneDNN / MKL [quartiles], control, GFLOP/s");
   for (const auto& [rows, inner, columns] :
        std::vector<std::array<int64_t, 3>>{{32, 784, 128},
@@ -78,9 +67,11 @@ int main(int argc, char** argv) {
           std::tuple("g W", torch::randn({rows, inner}), torch::randn({inner, columns})),
           std::tuple("g^T x", torch::randn({inner, rows}).t(), torch::randn({inner, columns}))}) {
       const Product product{a, b, std::max(1, static_cast<int>(kRoundFlops / flops))};
-      const auto mkl = [&product] { return tare::bench::seconds([&] { by_mkl(product); }); };
-      const auto other = [&product] { return tare::bench::seconds([&] { by_onednn(product); }); };
-      const auto ratio = tare::bench::paired(rounds, mkl, other);
+      const auto side = [&product](ProductsBy by) {
+        return [&product, by] { return tare::bench::seconds([&] { multiply(product, by); }); };
+      };
+      const auto mkl = side(ProductsBy::libtorch);
+      const auto ratio = tare::bench::paired(rounds, mkl, side(ProductsBy::onednn_always));
       const auto control = tare::bench::paired(rounds, mkl, mkl);
       const double all = flops * product.repeats / 1e9;
       std::printf("%c %5ld x %5ld x %5ld  %-8s %.2f [%.2f, %.2f], %.2f, %.1f against %.1f\n",

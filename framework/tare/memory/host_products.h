@@ -21,7 +21,7 @@ enum class ProductsBy {
 [[nodiscard]] bool onednn_multiplies();
 
 /// Returns who multiplies by default: oneDNN on AMD's processors since Zen 5. They compute 512 bits
-/// at once, which oneDNN uses, and MKL, outside of Intel's processors, does not. The variable
+/// at once. oneDNN makes use of that, and MKL does so on Intel's processors alone. The variable
 /// TARE_PRODUCTS, which names a value of ProductsBy, has the last word. Throws ConfigError for
 /// another text, and for oneDNN where onednn_multiplies() is false.
 [[nodiscard]] ProductsBy default_products();
