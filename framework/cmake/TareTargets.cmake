@@ -10,7 +10,11 @@ macro(tare_compile_by_clang)
     find_program(TARE_CLANG clang++ DOC "The compiler of the tests and of the recipes in C++; OFF: that of all else")
     if(TARE_CLANG)
       set(TARE_COMPILER_ID Clang)
-      set(CMAKE_CXX_COMPILE_OBJECT "\"${TARE_CLANG}\" <DEFINES> <INCLUDES> <FLAGS> -o <OBJECT> -c <SOURCE>")
+      # A precompiled header that is there already would be included in the new one.
+      list(JOIN CMAKE_CXX_COMPILER_LAUNCHER " " tare_launcher)
+      set(CMAKE_CXX_COMPILER_LAUNCHER "")
+      set(CMAKE_CXX_COMPILE_OBJECT
+        "rm -f <OBJECT>" "${tare_launcher} \"${TARE_CLANG}\" <DEFINES> <INCLUDES> <FLAGS> -o <OBJECT> -c <SOURCE>")
     endif()
   endif()
 endmacro()
@@ -65,7 +69,7 @@ endfunction()
 # tare_library(NAME SOURCES a.cpp ... [APART a.cpp ...] [DEPENDS library ...] [PUBLIC lib ...] [PRIVATE lib ...] [PLAIN|MODULES])
 # Makes the library tare_NAME with the alias tare::NAME. Without SOURCES it is headers only. APART: sources whose names
 # collide with those of others, and that are compiled alone. PLAIN: it sees no tensors. MODULES: most of its sources see
-# torch::nn::Module.
+# torch::nn::Module or LibTorch's dispatcher.
 function(tare_library name)
   cmake_parse_arguments(PARSE_ARGV 1 library "PLAIN;MODULES" "" "SOURCES;APART;DEPENDS;PUBLIC;PRIVATE")
   if(library_UNPARSED_ARGUMENTS)
@@ -103,6 +107,21 @@ endfunction()
 # vectorises no loop of a file that has a precompiled header of LibTorch's headers.
 function(tare_vectorised)
   set_source_files_properties(${ARGN} PROPERTIES SKIP_PRECOMPILE_HEADERS ON COMPILE_OPTIONS -O3)
+endfunction()
+
+# tare_for_processors(SET FILE ...): compiles files of vector instructions for processors with SET: portable, avx2 or avx512.
+# Which of them is called is chosen when the program runs. A product and a sum may become one operation, which has fewer
+# roundings.
+function(tare_for_processors set)
+  set(options -O3 -ffp-contract=fast)
+  if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
+    if(set STREQUAL "avx2")
+      list(APPEND options -mavx2 -mfma)
+    elseif(set STREQUAL "avx512")
+      list(APPEND options -mavx512f -mavx512dq -mavx512bw -mavx512vl -mfma -mprefer-vector-width=512)
+    endif()
+  endif()
+  set_source_files_properties(${ARGN} PROPERTIES SKIP_PRECOMPILE_HEADERS ON COMPILE_OPTIONS "${options}")
 endfunction()
 
 # tare_entries(TARGET HEADER NAMESPACE NAME ...): compiles NAME.cpp for each name. Each defines

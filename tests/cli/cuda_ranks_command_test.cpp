@@ -7,6 +7,7 @@
 
 #include "support/card_folder.h"
 #include "support/files.h"
+#include "support/free_port.h"
 #include "support/program.h"
 
 namespace tare::testing {
@@ -97,13 +98,14 @@ TEST_F(CardRanksCommand, TakesTheOnlyCardThatEachRankSees) {
   if (!has_two_cards_) GTEST_SKIP() << "there is one card only";
   if (!kHasNccl) GTEST_SKIP() << "Tare was built without nccl.h";
   const std::string tare = std::filesystem::absolute(program_path("tare")).string();
+  const std::string port = std::to_string(free_port());
   const auto words = [&](const std::string& rank) {
     return std::vector<std::string>{"RANK=" + rank,
                                     "WORLD_SIZE=2",
                                     "LOCAL_RANK=" + rank,
                                     "LOCAL_WORLD_SIZE=2",
                                     "MASTER_ADDR=127.0.0.1",
-                                    "MASTER_PORT=29741",
+                                    "MASTER_PORT=" + port,
                                     "CUDA_VISIBLE_DEVICES=" + rank,
                                     tare,
                                     "run",

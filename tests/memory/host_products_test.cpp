@@ -16,6 +16,7 @@
 #include "support/environment.h"
 #include "tare/base/error.h"
 #include "tare/memory/backend.h"
+#include "tare/memory/host_kernels.h"
 
 namespace tare::testing {
 namespace {

@@ -1,8 +1,6 @@
 // A Slurm of one node in a temporary folder: munge, controller and node, with fake GPUs.
 #pragma once
 
-#include <arpa/inet.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -18,6 +16,7 @@
 #include <vector>
 
 #include "support/files.h"
+#include "support/free_port.h"
 #include "support/program.h"
 #include "support/temp_dir.h"
 
@@ -81,20 +80,6 @@ class SlurmCluster {
   }
 
   [[nodiscard]] std::string file(const std::string& name) const { return folder_ / name; }
-
-  /// That nobody listens on now.
-  static int free_port() {
-    const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof address;
-    auto* any = reinterpret_cast<sockaddr*>(&address);
-    if (::bind(socket, any, size) != 0 || ::getsockname(socket, any, &size) != 0)
-      address.sin_port = 0;
-    ::close(socket);
-    return ntohs(address.sin_port);
-  }
 
   void write_files() {
     std::random_device random;

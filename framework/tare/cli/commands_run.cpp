@@ -259,6 +259,10 @@ int run_command(const Arguments& arguments) {
     return run_ranks(*ranks);
   }
   start();
+  if (parallel::this_world().is_alone())
+    for (const char* option : {"rank-timeout", "backend"})
+      if (arguments.has(option))
+        log::warning("--" + std::string(option) + " has no effect on one process");
   const auto group = join_ranks(recipe, arguments.has("dry-run") ? "--dry-run" : "", ranks_options);
   const bool is_first = !group || group->is_first();
   std::cout << std::unitbuf;  // a log shows each line at once, in order with the warnings

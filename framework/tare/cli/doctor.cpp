@@ -15,6 +15,7 @@
 #include "tare/cuda/nvml.h"
 #include "tare/data/datasets.h"
 #include "tare/memory/backend.h"
+#include "tare/memory/host_gelu.h"
 #include "tare/memory/host_products.h"
 #include "tare/memory/machine.h"
 #include "tare/memory/oom.h"
@@ -126,6 +127,18 @@ void disk() {
   line("disk", text);
 }
 
+std::string products() {
+  switch (memory::default_products()) {
+    case memory::ProductsBy::onednn:
+      return "large ones of float32 matrices by oneDNN, which is faster here than MKL";
+    case memory::ProductsBy::onednn_always:
+      return "those of float32 matrices by oneDNN, as TARE_PRODUCTS says";
+    case memory::ProductsBy::libtorch:
+      break;
+  }
+  return "of matrices by LibTorch's choice";
+}
+
 }  // namespace
 
 int doctor_command(const Arguments&) {
@@ -136,9 +149,9 @@ int doctor_command(const Arguments&) {
   devices();
   line("threads",
        std::to_string(runtime::usable_processors()) + " usable (affinity and cgroup quota)");
-  line("products", memory::default_products() == memory::ProductsBy::onednn
-                       ? "large ones of float32 matrices by oneDNN, which is faster here than MKL"
-                       : "of matrices by LibTorch's choice");
+  line("products", products());
+  line("GELU", memory::has_own_gelu() ? "by tanh, of float32, with vector instructions of Tare"
+                                      : "by LibTorch, since Tare's own takes AVX2");
   line("process", format_bytes(memory::resident_bytes()) + " resident with LibTorch loaded");
   disk();
   const DigitsSource digits = find_digits({.download = false, .warn = false});

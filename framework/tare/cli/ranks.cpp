@@ -41,9 +41,13 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr const char* kStartedBy = "tare run --ranks";
+constexpr const char* kNext = "--resume continues from the last checkpoint, if there is one";
 // When a rank has ended with an error: time for the others to notice, then, behind SIGTERM, for
 // those that do not compute, and for those that do, because they may be writing a checkpoint.
 constexpr std::chrono::seconds kToEnd{4}, kToStop{4}, kToSave{30};
+// Behind a signal that the ranks were given: how long none of them may compute, while a step ends
+// and a checkpoint is written.
+constexpr std::chrono::seconds kIdle{30};
 constexpr std::chrono::milliseconds kForFirst{100};  // for rank 0 to say a line of another rank too
 constexpr size_t kLines = 10'000;                    // that are remembered
 
@@ -136,7 +140,13 @@ class Ranks {
       wait();
       if (const int signal = SignalNote::take()) {
         passed_on_ = signal;
+        computed_at_ = Clock::now();
         send(signal);
+      }
+      if (passed_on_ != 0 && !stop_at_ && are_idle()) {
+        log::error("no rank has computed for " + std::to_string(kIdle.count()) +
+                   " s after the signal, so all are stopped; " + kNext);
+        stop_at_ = Clock::now();
       }
       if (stop_at_ && Clock::now() > *stop_at_) stop();
       print_waiting(/*of_all=*/false);
@@ -146,6 +156,13 @@ class Ranks {
   }
 
  private:
+  struct Waiting {
+    Clock::time_point since;
+    int64_t rank;
+    std::string line;
+    int64_t times;  // that the rank has said it
+  };
+
   [[nodiscard]] bool any_left() const {
     return std::ranges::any_of(all_, [](const Rank& rank) { return !rank.ended; });
   }
@@ -199,8 +216,9 @@ class Ranks {
     const auto now = Clock::now();
     std::erase_if(waiting_, [&](const Waiting& one) {
       if (one.rank > 0 && !of_all && now - one.since < kForFirst) return false;
-      // Which rank was killed is said already.
+      // Which rank was killed, or what it has said itself, is said already.
       if (killed_ && one.line.find("[ranks]") != std::string::npos) return true;
+      if (repeats_another(one)) return true;
       Said& said = said_[one.line];
       if (one.times <= said.passed_on) return true;
       said.passed_on = one.times;
@@ -208,6 +226,18 @@ class Ranks {
       const std::string text = from + one.line + '\n';
       [[maybe_unused]] const auto written = write(STDERR_FILENO, text.data(), text.size());
       return true;
+    });
+  }
+
+  /// Whether a line says of another rank what that one has said itself.
+  [[nodiscard]] bool repeats_another(const Waiting& one) const {
+    const std::string_view of_another = " has failed: ";
+    const size_t at = one.line.find(of_another);
+    if (at == std::string::npos) return false;
+    const std::string reason = one.line.substr(at + of_another.size());
+    return std::ranges::any_of(said_, [&](const auto& said) {
+      return said.first != one.line && said.first.ends_with(reason) &&
+             said.first.find(of_another) == std::string::npos;
     });
   }
 
@@ -223,10 +253,24 @@ class Ranks {
       killed_ = true;
       log::error("rank " + std::to_string(rank.number) + " of " + std::to_string(all_.size()) +
                  " was ended by signal " + std::to_string(rank.end.signal) + " (" +
-                 strsignal(rank.end.signal) +
-                 "), so the others stop; --resume continues from the last checkpoint");
+                 strsignal(rank.end.signal) + "), so the others stop; " + kNext);
     }
     if (!stop_at_) stop_at_ = Clock::now() + kToEnd;
+  }
+
+  /// Whether no rank has computed for some time.
+  [[nodiscard]] bool are_idle() {
+    constexpr int64_t kComputes = 5;  // ticks in a second, of all; ranks that wait have fewer
+    int64_t ticks = 0;
+    for (const Rank& rank : all_)
+      if (!rank.ended) ticks += launch::computed_ticks(rank.process.id().pid);
+    const auto now = Clock::now();
+    if (std::abs(ticks - ticks_) >= kComputes) computed_at_ = now;
+    if (now - ticks_at_ > std::chrono::seconds(1)) {
+      ticks_ = ticks;
+      ticks_at_ = now;
+    }
+    return now - computed_at_ > kIdle;
   }
 
   void send(int signal) {
@@ -245,8 +289,10 @@ class Ranks {
       constexpr int64_t kComputes = 10;  // ticks; a rank that only waits has a few
       const int64_t before =
           std::exchange(rank.ticks, launch::computed_ticks(rank.process.id().pid));
-      if (terminated_ && (now > give_up_at_ || rank.ticks - before < kComputes))
-        rank.process.send(SIGKILL);
+      if (!terminated_ || (now <= give_up_at_ && rank.ticks - before >= kComputes)) continue;
+      log::error("rank " + std::to_string(rank.number) + " of " + std::to_string(all_.size()) +
+                 " does not end, so it is killed; " + kNext);
+      rank.process.send(SIGKILL);
     }
     terminated_ = true;
     stop_at_ = now + kToStop;
@@ -259,17 +305,13 @@ class Ranks {
     int64_t passed_on = 0;
   };
   std::map<std::string, Said> said_;  // by line
-  struct Waiting {
-    Clock::time_point since;
-    int64_t rank;
-    std::string line;
-    int64_t times;  // that the rank has said it
-  };
-  std::deque<Waiting> waiting_;  // whether a lower rank says so too
+  std::deque<Waiting> waiting_;       // whether a lower rank says so too
   bool killed_ = false, terminated_ = false;
   std::optional<Clock::time_point> stop_at_;
   Clock::time_point give_up_at_{};
   int passed_on_ = 0;  // the signal
+  int64_t ticks_ = 0;  // of all ranks, as it was at ticks_at_
+  Clock::time_point ticks_at_{}, computed_at_{};
   int code_ = kSuccess;
 };
 
@@ -322,12 +364,9 @@ std::shared_ptr<parallel::Group> join_ranks(RecipeOptions& recipe, const std::st
   auto group = std::make_shared<parallel::Group>(world, options);
   try {
     const std::string own = config::to_yaml(config::to_node(recipe)) + settings;
-    const auto all = group->texts(content_hash(std::as_bytes(std::span(own))));
-    for (size_t rank = 1; rank < all.size(); ++rank)
-      if (all[rank] != all.front())
-        throw ConfigError("ranks", "rank " + std::to_string(rank) +
-                                       " has another recipe than rank 0, or other options: "
-                                       "start all ranks with one recipe and the same settings");
+    group->require_equal(content_hash(std::as_bytes(std::span(own))),
+                         "has another recipe than rank 0, or other options: start all ranks with "
+                         "one recipe and the same settings");
     check_rank_options(recipe, world.size);
     recipe.learner.device = device_of(recipe.learner.device, world, own_card(*group));
     group->exchange_on(runtime::open_device(recipe.learner.device));

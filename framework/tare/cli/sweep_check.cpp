@@ -382,7 +382,9 @@ void check_sweep(const SweepOptions& sweep) {
 
 void check_sweep_with_data(const SweepOptions& sweep) {
   RecipeData data(datasets::Network::forbidden);
-  const Check check = [&data](const RecipeOptions& recipe) { check_run(recipe, data); };
+  const Check check = [&](const RecipeOptions& recipe) {
+    check_run(recipe, data, sweep.resources.ranks);
+  };
   static_cast<void>(read_with_set(sweep, check));
   check_all(sweep, check, Together::warned);
 }

@@ -3,13 +3,12 @@
 
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/convolution_backward_native.h>
-#include <torch/library.h>
 
 #include <algorithm>
 #include <array>
 #include <tuple>
 
-#include "tare/base/immortal.h"
+#include "tare/memory/host_kernels.h"
 
 namespace tare::memory {
 namespace {
@@ -54,10 +53,8 @@ Gradients convolution_backward(const at::Tensor& grad_output, const at::Tensor& 
 }  // namespace
 
 void keep_convolutions_in_bounds() {
-  static Immortal<torch::Library> library(torch::Library::IMPL, "aten", c10::DispatchKey::CPU,
-                                          __FILE__, uint32_t{__LINE__});
   static const bool registered =
-      (library->impl("convolution_backward", &convolution_backward), true);
+      (set_host_kernel("convolution_backward", &convolution_backward), true);
   static_cast<void>(registered);
 }
 

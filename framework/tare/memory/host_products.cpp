@@ -13,7 +13,6 @@
 #include <cpuid.h>
 #endif
 #include <sys/mman.h>
-#include <torch/library.h>
 
 #include <algorithm>
 #include <atomic>
@@ -22,8 +21,8 @@
 #include <string>
 
 #include "tare/base/error.h"
-#include "tare/base/immortal.h"
 #include "tare/memory/host_allocator.h"
+#include "tare/memory/host_kernels.h"
 
 namespace at::native {
 // Computes result = beta * result + alpha * a * b by oneDNN; of LibTorch, which has no header for
@@ -43,8 +42,6 @@ std::atomic<ProductsBy>& products() {
   static std::atomic<ProductsBy> by{default_products()};
   return by;
 }
-
-std::atomic<bool> reference{false};
 
 /// Whether oneDNN uses AVX-512 where MKL does not, and the processor computes 512 bits at once.
 bool mkl_knows_less_of_the_processor() {
@@ -97,18 +94,9 @@ Tensor addmm(const Tensor& to, const Tensor& a, const Tensor& b, const at::Scala
   return result;
 }
 
-/// LibTorch warns, once, that its kernels are replaced.
-class WithoutWarnings final : public c10::WarningHandler {
-  void process(const c10::Warning&) override {}
-};
-
 bool install_products() {
-  static Immortal<torch::Library> library(torch::Library::IMPL, "aten", c10::DispatchKey::CPU,
-                                          __FILE__, uint32_t{__LINE__});
-  WithoutWarnings none;
-  const c10::WarningUtils::WarningHandlerGuard quiet(&none);
-  library->impl("mm", &mm);
-  library->impl("addmm", &addmm);
+  set_host_kernel("mm", &mm);
+  set_host_kernel("addmm", &addmm);
   return true;
 }
 [[maybe_unused]] const bool products_in_force_before_main = install_products();
@@ -143,9 +131,6 @@ ProductsBy default_products() {
                       "libtorch", printable(name));
   return name == "onednn" ? ProductsBy::onednn : ProductsBy::onednn_always;
 }
-
-bool reference_kernels() { return reference.load(std::memory_order_relaxed); }
-void set_reference_kernels(bool on) { reference = on; }
 
 bool by_onednn(const Tensor& a, const Tensor& b) {
   const ProductsBy by = products().load(std::memory_order_relaxed);

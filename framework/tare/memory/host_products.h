@@ -26,15 +26,11 @@ enum class ProductsBy {
 /// another text, and for oneDNN where onednn_multiplies() is false.
 [[nodiscard]] ProductsBy default_products();
 
-/// Whether operators have the bits of LibTorch's own kernels, as KernelOptions::reference asks for.
-[[nodiscard]] bool reference_kernels();
-/// Sets what reference_kernels() returns, in the process. Thread-safe.
-void set_reference_kernels(bool on);
-
 /// Whether a * b, of two matrices that may lie on the meta device, is oneDNN's: both are of
 /// float32, each lies row by row or column by column without gaps, no side has fewer than 16
-/// elements, rows * columns * inner is at least 2^22, and reference_kernels() is off. Smaller
-/// products are MKL's, because a call of oneDNN costs more than it gains (bench_products).
+/// elements, rows * columns * inner is at least 2^22, and reference_kernels() is off
+/// (host_kernels.h). Smaller products are MKL's, because a call of oneDNN costs more than it gains
+/// (bench_products).
 [[nodiscard]] bool by_onednn(const at::Tensor& a, const at::Tensor& b);
 
 /// Returns the bytes that oneDNN allocates, and frees, while it computes a * b, added to a matrix

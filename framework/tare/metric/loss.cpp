@@ -27,7 +27,7 @@
 #include "tare/base/error.h"
 #include "tare/config/node.h"
 #include "tare/config/scalar.h"
-#include "tare/memory/host_products.h"
+#include "tare/memory/host_kernels.h"
 #include "tare/memory/pinned_copy.h"
 #include "tare/metric/check.h"
 #include "tare/metric/chunked_cross_entropy.h"

@@ -6,7 +6,7 @@
 #include <functional>
 #include <utility>
 
-#include "tare/memory/host_products.h"
+#include "tare/memory/host_kernels.h"
 
 namespace tare {
 namespace {

@@ -27,7 +27,8 @@ struct KernelOptions {
   bool channels_last = false;
   /// Whether operators of the host have LibTorch's own kernels, and losses its operators, so that
   /// figures have the bits of a loop of LibTorch: no large matrices by oneDNN (tare/memory/
-  /// host_products.h), and no cross-entropy in parts. May be slower and need more memory.
+  /// host_products.h), no GELU of Tare (tare/memory/host_gelu.h), and no cross-entropy in parts.
+  /// May be slower and need more memory.
   bool reference = false;
 
   bool operator==(const KernelOptions&) const = default;

@@ -24,12 +24,9 @@ c10::intrusive_ptr<c10d::ProcessGroup> checked_group(Group& group,
   std::string own;
   for (const auto& [name, tensor] : parameters)
     own += name + ' ' + c10::toString(tensor.scalar_type()) + ' ' + c10::str(tensor.sizes()) + '\n';
-  const std::vector<std::string> all = group.texts(own);
-  for (size_t rank = 1; rank < all.size(); ++rank)
-    if (all[rank] != all.front())
-      throw ConfigError(kWhere, "rank " + std::to_string(rank) +
-                                    " trains other parameters than rank 0: the ranks have one "
-                                    "model, with the same layers frozen");
+  group.require_equal(own,
+                      "trains other parameters than rank 0: the ranks have one model, with the "
+                      "same layers frozen");
   return group.process_group();
 }
 

@@ -34,4 +34,9 @@ void visit_fields(auto& visit, DataParallelOptions& o) {
   visit("compression", o.compression, config::one_of({"none", "fp16"}));
 }
 
+/// Whether each rank keeps the gradients of its own parameters alone.
+[[nodiscard]] inline bool shards_gradients(const DataParallelOptions& options) {
+  return options.shard == "gradients" || options.shard == "parameters";
+}
+
 }  // namespace tare::parallel

@@ -46,9 +46,16 @@ std::string obstacle(const std::vector<RankPlace>& ranks, const std::string& lib
 }  // namespace
 
 std::string named(const std::vector<int64_t>& ranks) {
+  constexpr int kMost = 8;  // numbers, or spans of them
   std::string text = ranks.size() == 1 ? "rank " : "ranks ";
-  for (size_t i = 0; i < ranks.size(); ++i) text += (i > 0 ? ", " : "") + std::to_string(ranks[i]);
-  return text;
+  size_t at = 0;
+  for (int spans = 0; at < ranks.size() && spans < kMost; ++spans) {
+    const size_t first = at++;
+    while (at < ranks.size() && ranks[at] == ranks[at - 1] + 1) ++at;
+    text += (spans > 0 ? ", " : "") + std::to_string(ranks[first]);
+    if (at - first > 1) text += (at - first == 2 ? ", " : " to ") + std::to_string(ranks[at - 1]);
+  }
+  return at == ranks.size() ? text : text + " and " + std::to_string(ranks.size() - at) + " others";
 }
 
 ExchangeChoice choose_exchange(const std::vector<RankPlace>& ranks) {

@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
@@ -22,7 +21,6 @@
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
-#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 #include <utility>
 
@@ -33,6 +31,7 @@
 #include "tare/memory/oom.h"
 #include "tare/parallel/device_link.h"
 #include "tare/parallel/exchange_choice.h"
+#include "tare/parallel/gloo_backend.h"
 #include "tare/parallel/planned_process_group.h"
 #include "tare/parallel/where.h"
 
@@ -67,24 +66,6 @@ std::optional<std::string> text_of(const std::exception_ptr& error) {
     return "an error that is no std::exception";
   }
 }
-
-/// Keeps the signal of a broken pipe from the threads that are made as long as it lives: Gloo
-/// writes to ranks that may have ended, and would end the process.
-class WithoutBrokenPipes {
- public:
-  WithoutBrokenPipes() {
-    sigset_t pipe;
-    sigemptyset(&pipe);
-    sigaddset(&pipe, SIGPIPE);
-    pthread_sigmask(SIG_BLOCK, &pipe, &before_);
-  }
-  ~WithoutBrokenPipes() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  WithoutBrokenPipes(const WithoutBrokenPipes&) = delete;
-  WithoutBrokenPipes& operator=(const WithoutBrokenPipes&) = delete;
-
- private:
-  sigset_t before_{};
-};
 
 /// Keeps LibTorch's lines about connections, each with a stack, from standard error as long as it
 /// lives: what fails becomes an error of ours. Not where the user sets LibTorch's level.
@@ -144,19 +125,6 @@ c10::intrusive_ptr<c10d::Store> store_of(const World& world, milliseconds timeou
   }
 }
 
-c10::intrusive_ptr<c10d::ProcessGroupGloo::Options> gloo_options(const World& world,
-                                                                 milliseconds timeout) {
-  auto options = c10d::ProcessGroupGloo::Options::create(timeout);
-  const char* interface = std::getenv("GLOO_SOCKET_IFNAME");
-  if (interface && *interface)
-    options->devices = {c10d::ProcessGroupGloo::createDeviceForInterface(interface)};
-  else if (world.local_size == world.size)
-    options->devices = {c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1")};
-  else
-    options->devices = {c10d::ProcessGroupGloo::createDefaultDevice()};
-  return options;
-}
-
 }  // namespace
 
 RankError::RankError(std::vector<int64_t> ranks, const std::string& what)
@@ -193,7 +161,7 @@ struct Group::State {
   milliseconds answer;
   std::string backend{};  // GroupOptions::backend
   c10::intrusive_ptr<c10d::Store> store{};
-  c10::intrusive_ptr<c10d::Backend> gloo{};
+  c10::intrusive_ptr<GlooBackend> gloo{};
   std::unique_ptr<DeviceLink> link{};  // between devices; null: there is none
   c10::intrusive_ptr<c10d::ProcessGroup> group{};
   std::optional<c10::Device> device{};               // that exchange_on() was given
@@ -253,10 +221,9 @@ struct Group::State {
 
   void connect() {
     const Sockets before = Sockets::open();
-    const WithoutBrokenPipes quiet;
-    gloo = c10::make_intrusive<c10d::ProcessGroupGloo>(
-        c10::make_intrusive<c10d::PrefixStore>("gloo/" + std::to_string(generation), store),
-        static_cast<int>(world.rank), static_cast<int>(world.size), gloo_options(world, answer));
+    gloo = connect_gloo(
+        c10::make_intrusive<c10d::PrefixStore>("gloo/" + std::to_string(generation), store), world,
+        answer);
     sockets = Sockets::open().without(before);
     store->set(addresses_key(world.rank), nlohmann::json(sockets.own_addresses()).dump());
     make_group();
@@ -430,8 +397,7 @@ void Group::finish(const c10::intrusive_ptr<c10d::Work>& work) const {
   while (!state_->is_planned && !is_over_within(work, kWordOfOthers))
     if (state_->others_have_left()) throw std::runtime_error("Gloo's other ranks have left");
   work->wait();
-  constexpr int kTries = 100'000;
-  for (int tries = 0; tries < kTries && work.use_count() > 1; ++tries) std::this_thread::yield();
+  if (state_->gloo) state_->gloo->settle(state_->answer);
 }
 
 const World& Group::world() const { return state_->world; }
@@ -470,10 +436,10 @@ void Group::exchange_on(c10::Device device) {
             (choice.direct ? "" : ", through the host, as " + choice.why));
 }
 
-void Group::wait_for_device() {
-  if (!state_->link) return;
+void Group::settle() {
   try {
-    state_->link->wait(state_->sockets);
+    if (state_->gloo) state_->gloo->settle(state_->answer);
+    if (state_->link) state_->link->wait(state_->sockets);
   } catch (const std::exception& error) {
     explain(error);
   }
@@ -586,6 +552,13 @@ std::vector<std::string> Group::texts(const std::string& own) {
   return all;
 }
 
+void Group::require_equal(const std::string& own, const std::string& otherwise) {
+  const std::vector<std::string> all = texts(own);
+  for (size_t other = 1; other < all.size(); ++other)
+    if (all[other] != all.front())
+      throw ConfigError(kWhere, "rank " + std::to_string(other) + ' ' + otherwise);
+}
+
 namespace {
 
 /// Describes the tensors of a rank: for each its dtype, its dimensions and their sizes.
@@ -614,9 +587,17 @@ std::vector<at::Tensor> tensors_of(const Group::Numbers& layout) {
   return tensors;
 }
 
+std::vector<at::Tensor> tensors_of(const std::vector<Group::Layout>& layouts) {
+  std::vector<at::Tensor> tensors;
+  for (const Group::Layout& one : layouts)
+    tensors.push_back(at::empty(one.sizes, at::TensorOptions(one.type)));
+  return tensors;
+}
+
 }  // namespace
 
-std::vector<std::vector<at::Tensor>> Group::tensors(const std::vector<at::Tensor>& own) {
+std::vector<std::vector<at::Tensor>> Group::tensors(
+    const std::vector<at::Tensor>& own, const std::vector<std::vector<Layout>>& planned) {
   Numbers layout = layout_of(own);
   const auto lengths = exchange({static_cast<double>(layout.size())});
   double longest = 0;
@@ -625,12 +606,14 @@ std::vector<std::vector<at::Tensor>> Group::tensors(const std::vector<at::Tensor
   const auto layouts = exchange(layout);
   std::vector<std::vector<at::Tensor>> all;
   for (int64_t rank = 0; rank < size(); ++rank) {
-    all.push_back(tensors_of(layouts[static_cast<size_t>(rank)]));
+    const auto at = static_cast<size_t>(rank);
+    all.push_back(planned.empty() ? tensors_of(layouts[at]) : tensors_of(planned.at(at)));
+    const bool as_own = rank == this->rank() || (is_planned() && planned.empty());
     std::vector<at::Tensor> sent;
     for (size_t i = 0; i < all.back().size(); ++i) {
       at::Tensor& one = all.back()[i];
       if (!one.defined()) continue;
-      if (rank == this->rank() || is_planned()) one.copy_(own[i]);
+      if (as_own) one.copy_(own[i]);
       if (one.numel() > 0) sent.push_back(one);
     }
     broadcast(sent, rank);
@@ -640,7 +623,7 @@ std::vector<std::vector<at::Tensor>> Group::tensors(const std::vector<at::Tensor
 
 void Group::meet() {
   state_->require();
-  wait_for_device();
+  settle();
   try {
     finish(state_->group->barrier());
   } catch (const std::exception& error) {

@@ -68,7 +68,7 @@ void check_backend(const std::string& where, const std::string& backend);
 ///
 /// Tensors of the host are exchanged by Gloo, those of a card by NCCL or by Gloo through the host:
 /// see GroupOptions::backend and exchange_on(). By NCCL sum() and broadcast() come back before the
-/// card has done its part; wait_for_device() waits for it.
+/// card has done its part; settle() waits for it.
 class Group {
  public:
   /// Meets the other ranks. Throws ConfigError for an unknown backend and where ranks have
@@ -100,9 +100,11 @@ class Group {
   /// Returns what exchanges tensors of this rank's device: "gloo", or the library of the devices
   /// that exchange_on() has chosen, such as "nccl".
   [[nodiscard]] std::string backend() const;
-  /// Waits until this rank's card has exchanged what it was given so far. Throws RankError where it
-  /// cannot, and OutOfMemory where another rank starts over. Does nothing where Gloo exchanges.
-  void wait_for_device();
+  /// Waits until this rank's card has exchanged what it was given so far, and until nobody holds
+  /// the tensors of exchanges whose results are there: LibTorch's reducer waits for the results
+  /// alone, and what is measured next is without them. Throws RankError where the card cannot, and
+  /// OutOfMemory where another rank starts over.
+  void settle();
 
   /// Gives all ranks the values of rank `from`. The tensors have the same shapes and dtypes, and
   /// one device, on all of them.
@@ -136,9 +138,19 @@ class Group {
   [[nodiscard]] std::vector<Numbers> exchange(const Numbers& own) { return start(own).wait(); }
   /// Returns the text of each rank, by rank.
   [[nodiscard]] std::vector<std::string> texts(const std::string& own);
+  /// Throws ConfigError, with one text on all ranks, where one has another text than rank 0: "rank
+  /// N " and `otherwise`.
+  void require_equal(const std::string& own, const std::string& otherwise);
+  /// Describes a tensor of the host.
+  struct Layout {
+    std::vector<int64_t> sizes{};
+    c10::ScalarType type = c10::ScalarType::Float;
+  };
   /// Returns the tensors of each rank, by rank: their number, shapes and dtypes may differ. They
-  /// are on the host.
-  [[nodiscard]] std::vector<std::vector<at::Tensor>> tensors(const std::vector<at::Tensor>& own);
+  /// are on the host. `planned`: what each rank of a planned group gives, this one its own; empty:
+  /// all give tensors like those of this one.
+  [[nodiscard]] std::vector<std::vector<at::Tensor>> tensors(
+      const std::vector<at::Tensor>& own, const std::vector<std::vector<Layout>>& planned = {});
   /// Waits until all ranks have come here.
   void meet();
 

@@ -24,7 +24,9 @@ std::map<std::string, int64_t> owners_of(const std::vector<Parameter>& all, int6
 
 ShardedOptimizer::ShardedOptimizer(Shard shard, std::vector<ParameterGroup> groups,
                                    const OptimizerFactory& make)
-    : Optimizer(std::move(groups)), shard_(std::move(shard)), own_(make(own_groups())) {}
+    : Optimizer(std::move(groups)), shard_(std::move(shard)), own_(make(groups_)) {
+  (void)own_->set_groups(own_groups());  // it was made with all, by whose names it checks options
+}
 
 std::string ShardedOptimizer::kind() const { return own_->kind(); }
 

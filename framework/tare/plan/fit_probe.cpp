@@ -92,7 +92,7 @@ Point small(const FitShape& shape, int64_t more) {
 }
 
 bool cut_alike(const BatchShape& a, const BatchShape& b) {
-  return a.parts == b.parts && a.larger == b.larger;
+  return a.parts == b.parts && a.larger == b.larger && a.repeats == b.repeats;
 }
 bool cut_alike(const SplitShape& a, const SplitShape& b) {
   return a.count == b.count && a.ahead == b.ahead && cut_alike(a.whole, b.whole) &&

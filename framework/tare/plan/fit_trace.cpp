@@ -232,6 +232,15 @@ SplitShape split_shape(const PlanRequest& request, const BatchAllocations& work,
     const int64_t larger = request.rank < count % request.ranks ? 1 : 0;
     return std::min(count, std::max<int64_t>(1, count / request.ranks + larger));
   };
+  const bool shards =
+      training && request.ranks > 1 && parallel::shards_gradients(options.data_parallel);
+  const bool all = training && options.stages.size() > 1;  // see FitLoop::try_pipelined()
+  const auto shape = [&](int64_t count) {
+    BatchShape found = batch_shape(own(count), part, all);
+    const int64_t most = batch_shape((count - 1) / request.ranks + 1, part, all).parts;
+    if (shards && count > 0) found.repeats = std::max<int64_t>(0, most - found.parts);
+    return found;
+  };
   // A card has the next batch already; on the host the queue of the loader is full.
   const int64_t queue = request.on_host() ? std::max(LoaderOptions{}.prefetch, options.workers) : 1;
   const int64_t ahead = options.workers > 0 ? queue : 0;
@@ -243,9 +252,8 @@ SplitShape split_shape(const PlanRequest& request, const BatchAllocations& work,
     whole = std::min(whole, request.batches);
     if (request.batches <= samples / size) rest = 0;
   }
-  const bool all = training && options.stages.size() > 1;  // see FitLoop::try_pipelined()
-  return {.whole = batch_shape(own(size), part, all),
-          .last = batch_shape(own(rest), part, all),
+  return {.whole = shape(size),
+          .last = shape(rest),
           .count = whole,
           .most_samples = parallel::most_samples_of_a_rank(samples, size, request.ranks),
           .ahead = ahead,
@@ -259,13 +267,14 @@ SplitShape split_shape(const PlanRequest& request, const BatchAllocations& work,
 Slicer slicer(const SplitShape& split) {
   return [split](const Batch& batch, int64_t) {
     const BatchShape& shape = batch.size() == split.whole.samples ? split.whole : split.last;
-    if (shape.parts == 1) return std::vector{batch};
     std::vector<Batch> slices;
-    for (int64_t i = 0, start = 0; i < shape.parts; ++i) {
+    if (shape.parts == 1) slices.push_back(batch);
+    for (int64_t i = 0, start = 0; shape.parts > 1 && i < shape.parts; ++i) {
       const int64_t samples = shape.smallest + (i < shape.larger ? 1 : 0);
       slices.push_back(batch.narrow(start, samples));
       start += samples;
     }
+    for (int64_t i = 0; i < shape.repeats; ++i) slices.push_back(Batch(slices.back()));
     return slices;
   };
 }

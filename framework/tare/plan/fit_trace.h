@@ -132,6 +132,9 @@ struct BatchShape {
   int64_t parts = 1;     ///< 1: the batch is not cut
   int64_t smallest = 0;  ///< samples in the last part; in all of one part `samples`
   int64_t larger = 0;    ///< how many of the first parts have one sample more
+  /// How often the last part comes again: a rank that shards gradients computes as many parts as
+  /// the rank with most, see Ranks::agree_on_parts().
+  int64_t repeats = 0;
   friend bool operator==(const BatchShape&, const BatchShape&) = default;
 };
 

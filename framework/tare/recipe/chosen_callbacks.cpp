@@ -97,7 +97,7 @@ class Walk {
         refuse(recipe_, path, "needs the gradients of a whole step, which step_in_backward frees",
                "step_in_backward: false, or no such callback", callback->name());
       const std::string& shard = recipe_.learner.data_parallel.shard;
-      if (facts.needs_gradients && (shard == "gradients" || shard == "parameters"))
+      if (facts.needs_gradients && parallel::shards_gradients(recipe_.learner.data_parallel))
         refuse(recipe_, path, "needs all gradients, of which each rank keeps a part",
                "data_parallel.shard: none or optimizer, or no such callback", callback->name());
       if (facts.lends_weights && shard == "parameters")

@@ -231,13 +231,14 @@ void check_sample_shape(const RecipeOptions& recipe, const DataFacts& first) {
            "omit it, or " + c10::str(at::IntArrayRef(found)), c10::str(at::IntArrayRef(given)));
 }
 
-void check_batches(const RecipeOptions& recipe, size_t phase, const DataFacts& data,
+void check_batches(const RecipeOptions& recipe, size_t phase, const DataFacts& data, int64_t ranks,
                    const std::function<bool()>& refuses) {
   const PhaseOptions& options = recipe.phases[phase];
   const BatchSizes sizes{.samples = data.training_samples,
                          .batch = batch_of(recipe, options, data),
                          .micro_batch = micro_batch_of(recipe, options),
-                         .drop_last = recipe.learner.drop_last};
+                         .drop_last = recipe.learner.drop_last,
+                         .ranks = ranks};
   const bool every = single_part(sizes) == SinglePart::every_batch;
   try {
     check_single_samples("recipe.run", sizes, refuses);

@@ -46,10 +46,10 @@ void check_model(const RecipeOptions& recipe, const DataFacts& data, Model& mode
 /// `phase`, and for a loss or metric that does not take its output with their target.
 void check_forward(const RecipeOptions& recipe, size_t phase, const DataFacts& data, Model& model);
 
-/// Throws ConfigError where a batch norm would get a single sample in phase number `phase`, because
-/// of its batch or because `drop_last: false` keeps the epoch's last one. Asks only then whether
-/// the model `refuses` it.
-void check_batches(const RecipeOptions& recipe, size_t phase, const DataFacts& data,
+/// Throws ConfigError where a batch norm of one of `ranks` would get a single sample in phase
+/// number `phase`, because of its batch or because `drop_last: false` keeps the epoch's last one.
+/// Asks only then whether the model `refuses` it.
+void check_batches(const RecipeOptions& recipe, size_t phase, const DataFacts& data, int64_t ranks,
                    const std::function<bool()>& refuses);
 
 /// Whether a batch norm of the model, on any device, refuses to train on one sample of the data.

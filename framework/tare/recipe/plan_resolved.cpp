@@ -237,7 +237,8 @@ class RecipePlanner {
     check_data(recipe_, index, data);
     if (recipe_.phases[index].data) check_same_columns(recipe_, index, facts_, facts);
     if (index == 0) check_sample_shape(recipe_, data.facts);
-    check_batches(recipe_, index, data.facts, [&] { return refuses_one(data.facts); });
+    check_batches(recipe_, index, data.facts, options_.ranks,
+                  [&] { return refuses_one(data.facts); });
     const PlanRequest request = subject_of(index, data);
     MemoryPlan plan = planned(request, options_.advice);
     if (!plan.fits && !options_.advice) plan = planned(request, true);

@@ -95,7 +95,7 @@ ResolvedRecipe resolve_recipe(const RecipeOptions& given, RecipeData& data) {
 
 // A sample shape that the recipe does not give is that of its data.
 Model make_model(const RecipeOptions& recipe, const DataFacts& facts,
-                 const std::vector<DataFacts>& phases) {
+                 const std::vector<DataFacts>& phases, int64_t ranks) {
   check_weight_columns(recipe, facts);
   std::optional<Model> made;
   make_for(recipe, facts,
@@ -104,11 +104,11 @@ Model make_model(const RecipeOptions& recipe, const DataFacts& facts,
   check_model(recipe, facts, model);
   warn_of_weights_bundle(recipe, facts);
   for (size_t i = 0; i < recipe.phases.size(); ++i)
-    check_batches(recipe, i, phases[i], [&] { return refuses_one_of(phases[i], model); });
+    check_batches(recipe, i, phases[i], ranks, [&] { return refuses_one_of(phases[i], model); });
   return model;
 }
 
-void check_run(const RecipeOptions& recipe, RecipeData& data) {
+void check_run(const RecipeOptions& recipe, RecipeData& data, int64_t ranks) {
   const ResolvedRecipe resolved = resolve_recipe(recipe, data);
   const RecipeOptions& run = resolved.recipe;
   const ModelOptions options = models::without_weights(model_options(run, resolved.facts));
@@ -122,7 +122,7 @@ void check_run(const RecipeOptions& recipe, RecipeData& data) {
     check_model(run, resolved.facts, *model);
     spec = model->spec();
     for (size_t i = 0; i < run.phases.size(); ++i) {
-      check_batches(run, i, resolved.phases[i],
+      check_batches(run, i, resolved.phases[i], ranks,
                     [&] { return refuses_one_of(resolved.phases[i], *model); });
       check_forward(run, i, resolved.phases[i], *model);
     }

@@ -25,14 +25,14 @@ struct ResolvedRecipe {
 [[nodiscard]] ResolvedRecipe resolve_recipe(const RecipeOptions& recipe, RecipeData& data);
 
 /// Makes the model of a resolved recipe, from the random generator as it is. `facts`: of the
-/// recipe's data; `phases`: of each phase's. Throws ConfigError for a model that does not take the
-/// data, or that a phase asks for what it does not have.
+/// recipe's data; `phases`: of each phase's; `ranks`: that train it together. Throws ConfigError
+/// for a model that does not take the data, or that a phase asks for what it does not have.
 [[nodiscard]] Model make_model(const RecipeOptions& recipe, const DataFacts& facts,
-                               const std::vector<DataFacts>& phases);
+                               const std::vector<DataFacts>& phases, int64_t ranks = 1);
 
-/// Throws the ConfigError that a run of the recipe would throw before its first phase, for its data
-/// and its model. Makes the model on the meta device; a model that cannot be made there is left to
-/// the run.
-void check_run(const RecipeOptions& recipe, RecipeData& data);
+/// Throws the ConfigError that a run of the recipe on `ranks` would throw before its first phase,
+/// for its data and its model. Makes the model on the meta device; a model that cannot be made
+/// there is left to the run.
+void check_run(const RecipeOptions& recipe, RecipeData& data, int64_t ranks = 1);
 
 }  // namespace tare

@@ -157,7 +157,8 @@ class Runner {
     const int64_t before = tracked(devices_) - data_bytes();
     at::manual_seed(recipe_.learner.seed);
     // Before the folder: what is refused here leaves nothing behind.
-    Model model = make_model(recipe_, facts_, of_phases_);
+    Model model =
+        make_model(recipe_, facts_, of_phases_, options_.group ? options_.group->size() : 1);
     if (options_.group) at::manual_seed(recipe_.learner.seed + rank());  // dropout differs
     check_formats(recipe_, of_phases_.back(), *model.spec());
     const auto lock = open_folder();
@@ -198,13 +199,10 @@ class Runner {
     auto own = nlohmann::json::array();
     for (const Origin::Data& data : origin_.data)
       own.push_back({data.identity.samples, data.identity.digest, data.identity.content});
-    const std::vector<std::string> all = options_.group->texts(own.dump());
-    for (size_t other = 1; other < all.size(); ++other)
-      if (all[other] != all.front())
-        throw ConfigError("ranks", "rank " + std::to_string(other) +
-                                       " has read other data than rank 0: give all ranks the same "
-                                       "files, in folders of the same name where their paths are "
-                                       "relative");
+    options_.group->require_equal(
+        own.dump(),
+        "has read other data than rank 0: give all ranks the same files, in folders of the same "
+        "name where their paths are relative");
   }
 
   [[nodiscard]] uint64_t rank() const {

@@ -10,6 +10,7 @@
 #include "tare/base/text_plot.h"
 #include "tare/callback/progress.h"
 #include "tare/learner/summary.h"
+#include "tare/parallel/group.h"
 #include "tare/recipe/phase_data.h"
 #include "tare/recipe/run_text.h"
 
@@ -39,11 +40,17 @@ void RunPrinter::start(Learner& learner, const std::string& data, const Batch& s
       learner.stages().size() > 1
           ? fitted_lines("stages: " + learner.stages().str(learner.model()) + '\n', *out_)
           : "";
+  const std::string ranks = group_ ? fitted_lines("ranks: " + std::to_string(group_->size()) +
+                                                      ", each with its part of every batch, by " +
+                                                      group_->backend() + '\n',
+                                                  *out_)
+                                   : "";
   if (verbose_) {
-    *out_ << '\n' << summary(learner.model(), width_for(*out_), sample) << stages << '\n';
+    *out_ << '\n' << summary(learner.model(), width_for(*out_), sample);
   } else {
-    *out_ << fitted(summary_line(learner.model()), *out_) << '\n' << stages << '\n';
+    *out_ << fitted(summary_line(learner.model()), *out_) << '\n';
   }
+  *out_ << stages << ranks << '\n';
 }
 
 void RunPrinter::unfinished(const std::filesystem::path& folder) const {

@@ -20,6 +20,7 @@ class RunPrinter {
   RunPrinter(const RecipeOptions& recipe, const RunOptions& options)
       : recipe_(recipe),
         out_(options.out),
+        group_(options.group.get()),
         verbose_(options.verbose),
         call_sites_(options.call_sites) {}
 
@@ -59,6 +60,7 @@ class RunPrinter {
 
   const RecipeOptions& recipe_;
   std::ostream* out_;
+  const parallel::Group* group_;  // null: the process is alone
   bool verbose_, call_sites_;
   std::string described_;  // the data that were printed last
   size_t column_ = 0;      // at which the line of the phase continues

@@ -17,6 +17,7 @@
 
 #include "tare/base/error.h"
 #include "tare/memory/host_allocator.h"
+#include "tare/memory/host_gelu.h"
 #include "tare/memory/host_products.h"
 #include "tare/memory/saved_tensors.h"
 #include "tare/runtime/absent_device.h"
@@ -160,6 +161,7 @@ void init(const InitOptions& options) {
   if (options.threads < 0)
     throw ConfigError("tare::init", "threads must be >= 0, got " + std::to_string(options.threads));
   static_cast<void>(memory::default_products());  // refuses a wrong variable
+  static_cast<void>(memory::has_own_gelu());      // so that the program has its kernels
   refuse_if_late();
   start_cuda(options.cuda);
   runtime::set_operator_threads(options.threads);

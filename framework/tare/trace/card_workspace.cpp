@@ -216,7 +216,7 @@ class RecurrentOnCard {
                  cell = call_.mode == RecurrentMode::lstm ? state(call_.hidden) : Tensor();
     CudnnResults results;
     memory.forward = transient(card, [&] { return results = forward(input, hidden, cell); });
-    const auto& [output, last, last_cell, reserve, block] = results;
+    const Tensor &output = std::get<0>(results), &reserve = std::get<3>(results);
     memory.reserve = static_cast<int64_t>(reserve.nbytes());
     if (call_.train)
       memory.backward = transient(card, [&] {

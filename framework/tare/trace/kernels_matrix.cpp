@@ -37,7 +37,7 @@ c10::DataPtr copied(const Tensor& matrix) {
 }
 
 /// Holds what is held while a * b is computed.
-void multiply(const Tensor& a, const Tensor& b, ProductBy by = ProductBy::either) {
+void run_product(const Tensor& a, const Tensor& b, ProductBy by = ProductBy::either) {
   if (a.numel() == 0 || b.numel() == 0) return;
   // The transposed product is computed, so b comes first.
   const c10::DataPtr second = copied(b), first = copied(a);
@@ -75,7 +75,7 @@ void product(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* sta
     const c10::DataPtr scratch = hold(scratch_of(a, b, adds));
     return;
   }
-  multiply(a, b, has_bias ? ProductBy::cublaslt : ProductBy::either);
+  run_product(a, b, has_bias ? ProductBy::cublaslt : ProductBy::either);
 }
 
 /// Computes the product of a matrix and a vector. A card copies a vector that is one number.
@@ -129,7 +129,7 @@ void batched(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* sta
   constexpr int64_t kSmall = 400;
   if (a.size(1) * a.size(2) * b.size(2) < kSmall) return;
   if (batched_gemm_takes(a) && batched_gemm_takes(b)) return;
-  for (int64_t i = 0; i < a.size(0); ++i) multiply(a.select(0, i), b.select(0, i));
+  for (int64_t i = 0; i < a.size(0); ++i) run_product(a.select(0, i), b.select(0, i));
 }
 
 }  // namespace

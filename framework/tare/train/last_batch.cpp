@@ -69,11 +69,13 @@ void check_single_samples(const std::string& call, const BatchSizes& sizes,
   const SinglePart where = single_part(sizes);
   if (where == SinglePart::every_batch && refuses())
     throw ConfigError(
-        call, (sizes.batch == 1 || !sizes.micro_batch
-                   ? "batch " + std::to_string(sizes.batch) +
-                         (sizes.ranks > 1 ? " on " + std::to_string(sizes.ranks) + " ranks" : "")
-                   : "micro_batch " + std::to_string(*sizes.micro_batch)) +
-                  " makes single samples" + kReason + "raise it");
+        call,
+        (sizes.batch == 1 || !sizes.micro_batch
+             ? "batch " + std::to_string(sizes.batch) +
+                   (sizes.ranks > 1 ? " on " + std::to_string(sizes.ranks) + " ranks" : "")
+             : "micro_batch " + std::to_string(*sizes.micro_batch)) +
+            " makes single samples" + kReason + "raise it" +
+            (sizes.micro_batch ? "" : " to " + std::to_string(2 * sizes.ranks) + " at least"));
   if (where == SinglePart::last_batch && !sizes.drop_last.value_or(true) && refuses())
     throw ConfigError(call,
                       last_batch_text(sizes) + "leave drop_last unset, or take another batch");

@@ -197,8 +197,7 @@ std::optional<parallel::Shard> LearnerState::shard() const {
 }
 
 bool LearnerState::shards_gradients() const {
-  const std::string& kept = options.data_parallel.shard;
-  return (kept == "gradients" || kept == "parameters") && group() && group()->size() > 1;
+  return parallel::shards_gradients(options.data_parallel) && group() && group()->size() > 1;
 }
 
 bool LearnerState::shards_parameters() const {

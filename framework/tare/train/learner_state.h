@@ -246,6 +246,9 @@ struct LearnerState {
   [[nodiscard]] std::shared_ptr<void> whole_parameters() const;
   /// Puts together what each rank has a part of.
   [[nodiscard]] std::vector<NamedTensor> over_ranks(const std::vector<NamedTensor>& own) const;
+  /// Returns what each rank of a planned group gives to over_ranks(), by the state of this one.
+  [[nodiscard]] std::vector<std::vector<parallel::Group::Layout>> planned_over_ranks(
+      const std::vector<NamedTensor>& own) const;
   /// Returns the parameter groups of the optimizer or, one after the other, of the optimizers.
   [[nodiscard]] std::vector<ParameterGroup> groups() const;
   [[nodiscard]] std::vector<std::string> optimizer_names() const;  ///< of several optimizers

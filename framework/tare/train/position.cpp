@@ -3,6 +3,7 @@
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <span>
 #include <sstream>
@@ -12,6 +13,7 @@
 #include "tare/checkpoint/checkpoint.h"
 #include "tare/config/node.h"
 #include "tare/model/stored.h"
+#include "tare/optim/fused.h"
 #include "tare/train/fit_loop.h"
 #include "tare/train/learner_state.h"
 #include "tare/train/rng.h"
@@ -147,7 +149,69 @@ std::shared_ptr<void> LearnerState::whole_parameters() const {
   return std::make_shared<parallel::ShardedExchange::Whole>(loop->sharded());
 }
 
+namespace {
+
+/// Returns the sizes that an entry in the state of one parameter has for another one: they are the
+/// parameter's, or it has a number for each block, or it does not depend on the parameter.
+std::vector<int64_t> sizes_for(const at::Tensor& entry, const at::Tensor& of,
+                               const at::Tensor& other) {
+  const auto blocks = [](const at::Tensor& tensor) {
+    return (tensor.numel() + kStateBlock - 1) / kStateBlock;
+  };
+  if (entry.sizes() == of.sizes()) return other.sizes().vec();
+  if (entry.dim() == 1 && entry.size(0) == blocks(of)) return {blocks(other)};
+  return entry.sizes().vec();
+}
+
+/// Returns the entries of a parameter in a state.
+std::vector<at::Tensor> entries_of(const Parameter& parameter,
+                                   const std::vector<NamedTensor>& state) {
+  std::vector<at::Tensor> found;
+  for (const NamedTensor& one : state)
+    if (one.name.ends_with('/' + parameter.name)) found.push_back(one.tensor);
+  return found;
+}
+
+/// How unlike two parameters are, of which an optimizer may treat matrices and large ones apart.
+double distance(const at::Tensor& one, const at::Tensor& other) {
+  const double sizes = std::abs(std::log((1.0 + static_cast<double>(one.numel())) /
+                                         (1.0 + static_cast<double>(other.numel()))));
+  return sizes + ((one.dim() > 1) == (other.dim() > 1) ? 0 : 1e3);
+}
+
+}  // namespace
+
+std::vector<std::vector<parallel::Group::Layout>> LearnerState::planned_over_ranks(
+    const std::vector<NamedTensor>& own) const {
+  std::vector<std::vector<parallel::Group::Layout>> all(static_cast<size_t>(group()->size()));
+  const parallel::Shard owners = *shard();
+  std::vector<std::pair<at::Tensor, std::vector<at::Tensor>>> known;
+  for (const Parameter& one : model.parameters())
+    if (auto entries = entries_of(one, own); !entries.empty())
+      known.emplace_back(one.tensor, std::move(entries));
+  for (const NamedTensor& one : own)
+    all[static_cast<size_t>(owners.rank)].push_back(
+        {one.tensor.sizes().vec(), one.tensor.scalar_type()});
+  if (known.empty()) return all;
+  for (const Parameter& one : model.parameters()) {
+    const int64_t owner = owners.owners.at(one.name);
+    if (owner == owners.rank || !one.tensor.requires_grad()) continue;
+    const auto& [like, entries] = *std::ranges::min_element(
+        known, {}, [&](const auto& candidate) { return distance(candidate.first, one.tensor); });
+    for (const at::Tensor& entry : entries)
+      all[static_cast<size_t>(owner)].push_back(
+          {sizes_for(entry, like, one.tensor), entry.scalar_type()});
+  }
+  return all;
+}
+
 std::vector<NamedTensor> LearnerState::over_ranks(const std::vector<NamedTensor>& own) const {
+  if (group()->is_planned()) {
+    std::vector<NamedTensor> whole;
+    for (const auto& of_rank : group()->tensors(tensors_of(own), planned_over_ranks(own)))
+      for (const at::Tensor& one : of_rank) whole.push_back({std::to_string(whole.size()), one});
+    return whole;
+  }
   std::string names;
   for (const NamedTensor& one : own) names += one.name + '\n';
   const auto all_names = group()->texts(names);
@@ -156,11 +220,7 @@ std::vector<NamedTensor> LearnerState::over_ranks(const std::vector<NamedTensor>
   for (size_t rank = 0; rank < all.size(); ++rank) {
     std::istringstream lines(all_names[rank]);
     size_t i = 0;
-    // In a plan all ranks have the names of this one, and yet tensors of their own.
-    const std::string of_rank =
-        group()->is_planned() ? prefix_of(static_cast<int64_t>(rank)) : std::string();
-    for (std::string name; std::getline(lines, name);)
-      whole.push_back({of_rank + name, all[rank].at(i++)});
+    for (std::string name; std::getline(lines, name);) whole.push_back({name, all[rank].at(i++)});
   }
   return whole;
 }

@@ -16,14 +16,14 @@ std::optional<RefusedOption> refused_by_ranks(const LearnerOptions& options) {
   if (ranks.static_graph && options.micro_batch)
     return RefusedOption{"micro_batch", "makes several graphs of a step, and static_graph is one",
                          "one of them", std::to_string(*options.micro_batch)};
-  if (ranks.shard != "gradients" && ranks.shard != "parameters") return std::nullopt;
-  const std::string beside = "has no effect beside shard: " + ranks.shard;
+  if (ranks.shard != "none" && !options.optimizers.empty())
+    return RefusedOption{"shard", "is for one optimizer, and there are several", "none",
+                         ranks.shard};
+  if (!parallel::shards_gradients(ranks)) return std::nullopt;
+  const std::string beside = "is of the exchange that shard: " + ranks.shard + " replaces";
   if (ranks.static_graph) return RefusedOption{"static_graph", beside, "false", "true"};
   if (ranks.compression != "none")
     return RefusedOption{"compression", beside, "none", ranks.compression};
-  if (!options.optimizers.empty())
-    return RefusedOption{"shard", "is for one optimizer, and there are several", "none, optimizer",
-                         ranks.shard};
   if (ranks.shard == "parameters" && options.frozen_weights != "as_is")
     return RefusedOption{"frozen_weights", "holds what shard: parameters divides over the ranks",
                          "as_is", options.frozen_weights};

@@ -71,7 +71,7 @@ void Ranks::begin_step(Optimizer& optimizer, double counted, const Wish& own) {
   group_.broadcast(buffers_);
   if (sharded_) return sharded_->begin_step();
   now_ = &averaging(optimizer);
-  now_->begin_step();
+  explaining([&] { now_->begin_step(); });  // after the first step the ranks make buckets anew
 }
 
 double Ranks::factor() {
@@ -119,8 +119,8 @@ void Ranks::clip(const std::vector<ParameterGroup>& groups, const ClipOptions& o
 }
 
 void Ranks::end_backward(bool wanted) {
+  group_.settle();
   if (wanted) {
-    group_.wait_for_device();
     (void)group_.exchange({1});
     agreed_ = true;
   }
@@ -143,7 +143,8 @@ void Ranks::end() {
   if (sharded_) sharded_->restore();
   for (const auto& [optimizer, averaging] : averaging_) {
     const parallel::DataParallel::Times times = averaging->times();
-    if (times.steps > 0) log::debug("rank " + std::to_string(group_.rank()) + ": " + times.str());
+    if (times.steps > 0)
+      log::debug("a step of rank " + std::to_string(group_.rank()) + ": " + times.str());
   }
 }
 

@@ -57,13 +57,10 @@ class Ranks {
   /// RankError, or OutOfMemory where another rank ran out of memory.
   template <class Work>
   void exchanging(Work&& work) {
-    try {
+    explaining([&] {
       work();
       if (sharded_) sharded_->finish();
-    } catch (const std::exception& error) {
-      if (!parallel::Group::is_of_exchange(error)) throw;
-      group_.explain(error);
-    }
+    });
   }
   /// Lets batch norms of this thread normalise over all ranks as long as the result lives, where
   /// the options say so; `counts`: whether the batch of this rank counts.
@@ -95,6 +92,17 @@ class Ranks {
   void fail(const std::exception_ptr& error) noexcept { group_.fail(error); }
 
  private:
+  /// Does work that may exchange; what LibTorch throws of an exchange is explained.
+  template <class Work>
+  void explaining(Work&& work) {
+    try {
+      work();
+    } catch (const std::exception& error) {
+      if (!parallel::Group::is_of_exchange(error)) throw;
+      group_.explain(error);
+    }
+  }
+
   parallel::DataParallel& averaging(Optimizer& optimizer);
 
   LearnerState& state_;
