@@ -150,6 +150,7 @@ TEST(RanksCommand, ChecksNamesOfAnOptimizerWithAllParameters) {
   write_recipe(folder.path());
   const auto muon = [&](const std::string& member) {
     return run(folder.path(), {"--ranks", "3", "--overwrite", "data_parallel.shard=optimizer",
+                               "data.count=96", "phases=[{name: first, epochs: 1, lr: 1.0e-3}]",
                                "optimizer={kind: muon, options: {adamw: [" + member + "]}}"});
   };
   const ProgramResult known = muon("head.bias"), unknown = muon("tail");

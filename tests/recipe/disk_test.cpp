@@ -79,7 +79,7 @@ class RunOnABadDisk : public ::testing::Test {
 
 TEST_F(RunOnABadDisk, EveryErrorAtEveryCallIsReportedOrWithoutConsequence) {
   for (const int error : {0, EINTR, ENOSPC, EIO, EROFS, EDQUOT}) {  // 0: a short write
-    const int64_t stride = reduced<int64_t>(41, 1);
+    const int64_t stride = reduced<int64_t>(83, 1);
     for (int64_t k = 1 + error % stride; k <= calls_; k += stride) {
       const std::string what = "error " + std::to_string(error) + " at call " + std::to_string(k);
       const TempDir folder;
@@ -122,7 +122,7 @@ TEST_F(RunOnABadDisk, EndedAtAnyCallItGoesOn) {
 
 TEST_F(RunOnABadDisk, PowerLostAtAnyCallLosesNoCheckpoint) {
   for (const bool names_survive : {false, true}) {
-    const int64_t stride = reduced<int64_t>(19, 1);
+    const int64_t stride = reduced<int64_t>(37, 1);
     for (int64_t k = 2; k <= calls_; k += stride) {
       const std::string what = "call " + std::to_string(k) + (names_survive ? ", names first" : "");
       const TempDir folder, found;

@@ -18,6 +18,7 @@ void set_reference_kernels(bool on);
 /// once for an operator. LibTorch's warning that its kernel is replaced is not shown.
 template <class Function>
 void set_host_kernel(const char* name, Function* kernel) {
+  /// Drops LibTorch's warning.
   class WithoutWarnings final : public c10::WarningHandler {
     void process(const c10::Warning&) override {}
   };

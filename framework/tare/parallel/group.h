@@ -143,8 +143,8 @@ class Group {
   void require_equal(const std::string& own, const std::string& otherwise);
   /// Describes a tensor of the host.
   struct Layout {
-    std::vector<int64_t> sizes{};
-    c10::ScalarType type = c10::ScalarType::Float;
+    std::vector<int64_t> sizes{};                   ///< of its dimensions
+    c10::ScalarType type = c10::ScalarType::Float;  ///< of its elements
   };
   /// Returns the tensors of each rank, by rank: their number, shapes and dtypes may differ. They
   /// are on the host. `planned`: what each rank of a planned group gives, this one its own; empty:

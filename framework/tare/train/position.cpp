@@ -3,10 +3,11 @@
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
-#include <cmath>
 #include <iterator>
+#include <map>
 #include <span>
 #include <sstream>
+#include <utility>
 
 #include "tare/base/content_hash.h"
 #include "tare/base/error.h"
@@ -163,20 +164,15 @@ std::vector<int64_t> sizes_for(const at::Tensor& entry, const at::Tensor& of,
   return entry.sizes().vec();
 }
 
-/// Returns the entries of a parameter in a state.
-std::vector<at::Tensor> entries_of(const Parameter& parameter,
-                                   const std::vector<NamedTensor>& state) {
-  std::vector<at::Tensor> found;
-  for (const NamedTensor& one : state)
-    if (one.name.ends_with('/' + parameter.name)) found.push_back(one.tensor);
-  return found;
-}
+/// Holds a parameter, and its tensors in a state.
+struct Entries {
+  at::Tensor parameter{};
+  std::vector<at::Tensor> tensors{};
+};
 
-/// How unlike two parameters are, of which an optimizer may treat matrices and large ones apart.
-double distance(const at::Tensor& one, const at::Tensor& other) {
-  const double sizes = std::abs(std::log((1.0 + static_cast<double>(one.numel())) /
-                                         (1.0 + static_cast<double>(other.numel()))));
-  return sizes + ((one.dim() > 1) == (other.dim() > 1) ? 0 : 1e3);
+/// An optimizer may treat matrices and large parameters apart.
+std::pair<bool, int64_t> class_of(const at::Tensor& parameter) {
+  return {parameter.dim() > 1, parameter.numel()};
 }
 
 }  // namespace
@@ -185,22 +181,26 @@ std::vector<std::vector<parallel::Group::Layout>> LearnerState::planned_over_ran
     const std::vector<NamedTensor>& own) const {
   std::vector<std::vector<parallel::Group::Layout>> all(static_cast<size_t>(group()->size()));
   const parallel::Shard owners = *shard();
-  std::vector<std::pair<at::Tensor, std::vector<at::Tensor>>> known;
-  for (const Parameter& one : model.parameters())
-    if (auto entries = entries_of(one, own); !entries.empty())
-      known.emplace_back(one.tensor, std::move(entries));
-  for (const NamedTensor& one : own)
+  std::map<std::string, std::vector<at::Tensor>> by_name;
+  for (const NamedTensor& one : own) {
+    by_name[one.name.substr(one.name.find('/') + 1)].push_back(one.tensor);
     all[static_cast<size_t>(owners.rank)].push_back(
         {one.tensor.sizes().vec(), one.tensor.scalar_type()});
+  }
+  std::map<std::pair<bool, int64_t>, Entries> known;
+  for (const Parameter& one : model.parameters())
+    if (const auto found = by_name.find(one.name); found != by_name.end())
+      known.try_emplace(class_of(one.tensor), Entries{one.tensor, found->second});
   if (known.empty()) return all;
   for (const Parameter& one : model.parameters()) {
     const int64_t owner = owners.owners.at(one.name);
     if (owner == owners.rank || !one.tensor.requires_grad()) continue;
-    const auto& [like, entries] = *std::ranges::min_element(
-        known, {}, [&](const auto& candidate) { return distance(candidate.first, one.tensor); });
-    for (const at::Tensor& entry : entries)
+    auto like = known.lower_bound(class_of(one.tensor));  // the next larger one, or the largest
+    if (like == known.end() || like->first.first != (one.tensor.dim() > 1))
+      like = like == known.begin() ? like : std::prev(like);
+    for (const at::Tensor& entry : like->second.tensors)
       all[static_cast<size_t>(owner)].push_back(
-          {sizes_for(entry, like, one.tensor), entry.scalar_type()});
+          {sizes_for(entry, like->second.parameter, one.tensor), entry.scalar_type()});
   }
   return all;
 }
