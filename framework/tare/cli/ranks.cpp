@@ -146,6 +146,7 @@ class Ranks {
       if (passed_on_ != 0 && !stop_at_ && are_idle()) {
         log::error("no rank has computed for " + std::to_string(kIdle.count()) +
                    " s after the signal, so all are stopped; " + kNext);
+        code_ = 128 + passed_on_;
         stop_at_ = Clock::now();
       }
       if (stop_at_ && Clock::now() > *stop_at_) stop();
