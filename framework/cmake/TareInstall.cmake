@@ -59,8 +59,8 @@ install(TARGETS ${libraries} EXPORT tare ARCHIVE DESTINATION ${TARE_INSTALL_LIBD
 install(EXPORT tare NAMESPACE tare:: FILE tareTargets.cmake DESTINATION ${TARE_INSTALL_PACKAGEDIR})
 install(DIRECTORY "${tare_SOURCE_DIR}/framework/tare" DESTINATION include
         FILES_MATCHING PATTERN "*.h" PATTERN cli EXCLUDE PATTERN cuda EXCLUDE
-        # Code of vector instructions, for sources that say which.
-        PATTERN "*_body.h" EXCLUDE PATTERN vectors.h EXCLUDE)
+        # Code of vector instructions, for sources that say which, and what needs headers that LibTorch lacks.
+        PATTERN "*_body.h" EXCLUDE PATTERN vectors.h EXCLUDE PATTERN gloo_backend.h EXCLUDE)
 install(FILES "${tare_SOURCE_DIR}/framework/tare/cli/program.h" DESTINATION include/tare/cli)
 install(DIRECTORY "${tare_SOURCE_DIR}/models" DESTINATION include FILES_MATCHING PATTERN "*.h")
 install(DIRECTORY "${tare_SOURCE_DIR}/recipes/configs/" DESTINATION share/tare/recipes COMPONENT programs
