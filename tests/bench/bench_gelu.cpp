@@ -10,7 +10,7 @@
 
 #include "bench/paired.h"
 #include "tare/memory/host_gelu.h"
-#include "tare/memory/host_kernels.h"
+#include "tare/memory/reference_kernels.h"
 #include "tare/runtime/init.h"
 
 namespace {
@@ -46,7 +46,8 @@ int main(int argc, char** argv) {
     const std::function<void()> backward = [&] {
       static_cast<void>(at::gelu_backward(above, x, "tanh"));
     };
-    for (const auto& [name, work] : {std::pair("forward", &forward), std::pair("backward", &backward)}) {
+    for (const auto& [name, work] :
+         {std::pair("forward", &forward), std::pair("backward", &backward)}) {
       const auto libtorch = side(*work, true);
       const auto ratio = tare::bench::paired(rounds, libtorch, side(*work, false));
       const auto control = tare::bench::paired(rounds, libtorch, libtorch);

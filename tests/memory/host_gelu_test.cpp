@@ -19,7 +19,7 @@
 #include <cmath>
 #include <limits>
 
-#include "tare/memory/host_kernels.h"
+#include "tare/memory/reference_kernels.h"
 
 namespace tare::testing {
 namespace {

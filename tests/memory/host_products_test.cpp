@@ -16,7 +16,7 @@
 #include "support/environment.h"
 #include "tare/base/error.h"
 #include "tare/memory/backend.h"
-#include "tare/memory/host_kernels.h"
+#include "tare/memory/reference_kernels.h"
 
 namespace tare::testing {
 namespace {

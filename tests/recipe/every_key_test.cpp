@@ -17,7 +17,7 @@
 #include "tare/base/error.h"
 #include "tare/callback/registry.h"
 #include "tare/data/collate.h"
-#include "tare/memory/host_kernels.h"
+#include "tare/memory/reference_kernels.h"
 #include "tare/model/registry.h"
 #include "tare/recipe/plan.h"
 #include "tare/recipe/recipe_keys.h"

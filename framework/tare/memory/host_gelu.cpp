@@ -13,6 +13,7 @@
 
 #include "tare/memory/gelu_kernels.h"
 #include "tare/memory/host_kernels.h"
+#include "tare/memory/reference_kernels.h"
 
 namespace tare::memory {
 namespace {

@@ -7,7 +7,7 @@
 namespace tare::memory {
 
 /// Whether GELU by tanh of contiguous tensors of float32 is computed by Tare's kernels: the
-/// processor has AVX2 and FMA, LibTorch may use them, and reference_kernels() of host_kernels.h is
+/// processor has AVX2 and FMA, LibTorch may use them, and reference_kernels() is
 /// off. Values differ from the exact ones by 2e-7 (1 + |x|) at most, and those of the derivative by
 /// 1e-6 (1 + |x|).
 [[nodiscard]] bool has_own_gelu();

@@ -1,5 +1,4 @@
-// Kernels of the host that Tare puts in the place of LibTorch's, and the switch that turns them
-// off.
+// Kernels of the host that Tare puts in the place of LibTorch's. Internal.
 #pragma once
 
 #include <c10/util/Exception.h>
@@ -8,11 +7,6 @@
 #include "tare/base/immortal.h"
 
 namespace tare::memory {
-
-/// Whether operators have the bits of LibTorch's own kernels, as KernelOptions::reference asks for.
-[[nodiscard]] bool reference_kernels();
-/// Sets what reference_kernels() returns, in the process. Thread-safe.
-void set_reference_kernels(bool on);
 
 /// Makes a function the host kernel of an operator of aten, such as "mm", for the process. Call it
 /// once for an operator. LibTorch's warning that its kernel is replaced is not shown.

@@ -23,6 +23,7 @@
 #include "tare/base/error.h"
 #include "tare/memory/host_allocator.h"
 #include "tare/memory/host_kernels.h"
+#include "tare/memory/reference_kernels.h"
 
 namespace at::native {
 // Computes result = beta * result + alpha * a * b by oneDNN; of LibTorch, which has no header for

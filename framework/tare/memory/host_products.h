@@ -29,8 +29,8 @@ enum class ProductsBy {
 /// Whether a * b, of two matrices that may lie on the meta device, is oneDNN's: both are of
 /// float32, each lies row by row or column by column without gaps, no side has fewer than 16
 /// elements, rows * columns * inner is at least 2^22, and reference_kernels() is off
-/// (host_kernels.h). Smaller products are MKL's, because a call of oneDNN costs more than it gains
-/// (bench_products).
+/// (reference_kernels.h). Smaller products are MKL's, because a call of oneDNN costs more than it
+/// gains (bench_products).
 [[nodiscard]] bool by_onednn(const at::Tensor& a, const at::Tensor& b);
 
 /// Returns the bytes that oneDNN allocates, and frees, while it computes a * b, added to a matrix

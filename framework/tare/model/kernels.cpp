@@ -6,7 +6,7 @@
 #include <functional>
 #include <utility>
 
-#include "tare/memory/host_kernels.h"
+#include "tare/memory/reference_kernels.h"
 
 namespace tare {
 namespace {

@@ -268,13 +268,12 @@ Slicer slicer(const SplitShape& split) {
   return [split](const Batch& batch, int64_t) {
     const BatchShape& shape = batch.size() == split.whole.samples ? split.whole : split.last;
     std::vector<Batch> slices;
-    if (shape.parts == 1) slices.push_back(batch);
-    for (int64_t i = 0, start = 0; shape.parts > 1 && i < shape.parts; ++i) {
+    for (int64_t i = 0, start = 0; i < shape.parts; ++i) {
       const int64_t samples = shape.smallest + (i < shape.larger ? 1 : 0);
-      slices.push_back(batch.narrow(start, samples));
+      slices.push_back(shape.parts == 1 ? batch : batch.narrow(start, samples));
       start += samples;
     }
-    for (int64_t i = 0; i < shape.repeats; ++i) slices.push_back(Batch(slices.back()));
+    slices.insert(slices.end(), static_cast<size_t>(shape.repeats), Batch(slices.back()));
     return slices;
   };
 }

@@ -1,5 +1,5 @@
 // Keeps the switch that turns Tare's kernels of the host off.
-#include "tare/memory/host_kernels.h"
+#include "tare/memory/reference_kernels.h"
 
 #include <atomic>
 
