@@ -158,46 +158,66 @@ function(tare_test_options name)
   endif()
 endfunction()
 
-# tare_compile_together(TARGET COUNT FOLDER [APART FILE ...]): compiles up to COUNT sources of a target as one, except those
-# that are generated, have compile options of their own or are listed. Every source that sees LibTorch reads and instantiates
-# LibTorch's headers anew, which is most of its compile time. FOLDER: one in which the compiler looks for headers. CMake's own
-# UNITY_BUILD names sources by absolute paths, which __FILE__ puts into the text, so that a compiler cache serves one folder.
+# tare_compile_together(TARGET COUNT FOLDER [APART FILE ...]): compiles up to COUNT sources of a target as one, and those of
+# tare_vectorised() as another, except those that are generated, have other compile options of their own or are listed. Every
+# source that sees LibTorch reads and instantiates LibTorch's headers anew, which is most of its compile time. FOLDER: one in
+# which the compiler looks for headers. CMake's own UNITY_BUILD names sources by absolute paths, which __FILE__ puts into the
+# text, so that a compiler cache serves one folder.
 function(tare_compile_together target count folder)
   cmake_parse_arguments(PARSE_ARGV 3 sources "" "" "APART")
   get_target_property(all ${target} SOURCES)
   set(left "")
   set(together "")
+  set(vectorised "")
   foreach(source IN LISTS all)
     get_source_file_property(alone "${source}" SKIP_PRECOMPILE_HEADERS)
+    get_source_file_property(options "${source}" COMPILE_OPTIONS)
     cmake_path(ABSOLUTE_PATH source OUTPUT_VARIABLE file)
     cmake_path(IS_PREFIX CMAKE_BINARY_DIR "${file}" generated)
-    if(NOT source MATCHES "\\.cpp$" OR generated OR alone STREQUAL "ON" OR source IN_LIST sources_APART)
+    file(RELATIVE_PATH file "${folder}" "${file}")
+    if(NOT source MATCHES "\\.cpp$" OR generated OR source IN_LIST sources_APART)
       list(APPEND left "${source}")
-    else()
-      file(RELATIVE_PATH file "${folder}" "${file}")
+    elseif(NOT alone)
       list(APPEND together "${file}")
+    elseif(options STREQUAL "-O3")
+      list(APPEND vectorised "${file}")
+    else()
+      list(APPEND left "${source}")
     endif()
   endforeach()
-  list(LENGTH together length)
-  if(length EQUAL 0)
+  set(names "")
+  while(together)
+    list(LENGTH names number)
+    math(EXPR number "${number} * ${count}")
+    list(SUBLIST together 0 ${count} files)
+    tare_file_of_sources("${target}_from_${number}.cpp" ${files})
+    list(APPEND names "${CMAKE_CURRENT_BINARY_DIR}/${target}_from_${number}.cpp")
+    list(REMOVE_ITEM together ${files})
+  endwhile()
+  if(vectorised)
+    tare_file_of_sources(${target}_vectorised.cpp ${vectorised})
+    list(APPEND names "${CMAKE_CURRENT_BINARY_DIR}/${target}_vectorised.cpp")
+    set_source_files_properties("${CMAKE_CURRENT_BINARY_DIR}/${target}_vectorised.cpp"
+      TARGET_DIRECTORY ${target} PROPERTIES SKIP_PRECOMPILE_HEADERS ON COMPILE_OPTIONS -O3)
+  endif()
+  if(NOT names)
     return()
   endif()
-  math(EXPR last "${length} - 1")
-  foreach(begin RANGE 0 ${last} ${count})
-    list(SUBLIST together ${begin} ${count} files)
-    list(TRANSFORM files REPLACE "(.+)" "#include \"\\1\"\n" OUTPUT_VARIABLE includes)
-    list(JOIN includes "" includes)
-    set(file "${CMAKE_CURRENT_BINARY_DIR}/${target}_from_${begin}.cpp")
-    file(CONFIGURE OUTPUT "${file}" CONTENT "${includes}" @ONLY)
-    list(APPEND left "${file}")
-  endforeach()
-  set_property(TARGET ${target} PROPERTY SOURCES ${left})
+  set_property(TARGET ${target} PROPERTY SOURCES ${left} ${names})
   # GCC takes an included source for a header, whose classes must not hold types of a source. A name of one source may hide
   # that of another.
   target_compile_options(${target} PRIVATE -Wno-shadow)
   if(TARE_COMPILER_ID STREQUAL "GNU")
     target_compile_options(${target} PRIVATE -Wno-subobject-linkage)
   endif()
+endfunction()
+
+# tare_file_of_sources(NAME FILE ...): writes a source that consists of others into the build folder.
+function(tare_file_of_sources name)
+  set(files ${ARGN})
+  list(TRANSFORM files REPLACE "(.+)" "#include \"\\1\"\n" OUTPUT_VARIABLE includes)
+  list(JOIN includes "" includes)
+  file(CONFIGURE OUTPUT "${CMAKE_CURRENT_BINARY_DIR}/${name}" CONTENT "${includes}" @ONLY)
 endfunction()
 
 # Compiles a target of the tests with the precompiled torch/torch.h and GoogleTest.

@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kWhere = "data.cifar";
+constexpr const char* kCifar = "data.cifar";
 constexpr int64_t kChannels = 3, kSide = 32, kPixels = kChannels * kSide * kSide;
 constexpr int64_t kMostBytes = int64_t{1} << 30;  // six times the largest file
 
@@ -60,7 +60,7 @@ const Form& form_of(const fs::path& folder) {
   for (const Form& form : forms())
     if (is_file(folder / form.name / form.class_names))
       problem += "; they lie in its subfolder " + std::string(form.name);
-  throw ConfigError(kWhere, "folder", problem,
+  throw ConfigError(kCifar, "folder", problem,
                     "the folder cifar-10-batches-bin or cifar-100-binary of the binary version",
                     folder.string());
 }
@@ -72,7 +72,7 @@ std::vector<std::string> names_in(const fs::path& file) {
     while (!line.empty() && (line.back() == '\r' || line.back() == ' ')) line.pop_back();
     if (!line.empty()) names.push_back(line);
   }
-  if (names.empty()) throw FormatError(kWhere, file.string(), "names", "are missing");
+  if (names.empty()) throw FormatError(kCifar, file.string(), "names", "are missing");
   return names;
 }
 
@@ -106,7 +106,7 @@ DatasetPtr read(const fs::path& folder, const Form& form, const std::vector<std:
   for (const std::string& file : files) {
     contents.push_back(io::read_text(folder / file, kMostBytes));
     if (const auto problem = problem_of(contents.back(), form, names.size()))
-      throw FormatError(kWhere, (folder / file).string(), problem->part, problem->text);
+      throw FormatError(kCifar, (folder / file).string(), problem->part, problem->text);
     samples += std::ssize(contents.back()) / row;
   }
   const at::Tensor images = at::empty({samples, kChannels, kSide, kSide}, at::kByte);

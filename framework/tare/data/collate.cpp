@@ -18,7 +18,7 @@
 namespace tare {
 namespace {
 
-constexpr const char* kWhere = "data.collate";
+constexpr const char* kCollate = "data.collate";
 constexpr double kIgnored = -100;  // the class index that losses ignore
 
 int64_t length_of(const at::Tensor& tensor) { return tensor.dim() == 0 ? 0 : tensor.size(0); }
@@ -39,7 +39,7 @@ bool same_sizes(const std::vector<at::Tensor>& tensors) {
 [[noreturn]] void refuse_shapes(const std::string& name, const std::vector<at::Tensor>& tensors) {
   const auto other = std::ranges::find_if(
       tensors, [&](const at::Tensor& one) { return one.sizes() != tensors.front().sizes(); });
-  throw ShapeError(kWhere,
+  throw ShapeError(kCollate,
                    printable(name) + " of one shape, " + c10::str(tensors.front().sizes()) +
                        ", or a collate function such as pad",
                    c10::str(other->sizes()));
@@ -73,7 +73,7 @@ Batch pad_all(const std::vector<Batch>& samples, const PadOptions& options) {
   Batch batch;
   const Batch& first = samples.front();
   if (std::ranges::any_of(first.inputs, [&](const auto& i) { return i.name == options.with; }))
-    throw ConfigError(kWhere, "pad would add a second input named '" + options.with +
+    throw ConfigError(kCollate, "pad would add a second input named '" + options.with +
                                   "'; give the samples' own another name, or PadOptions::with");
   const auto join = [&](NamedTensors Batch::*list, size_t i, bool grows) {
     const std::string& name = (first.*list)[i].name;
@@ -120,16 +120,16 @@ class SampleDataset final : public Dataset, public PaddingSource {
         names_(std::move(names)),
         text_length_(text_length) {
     if (!names_.empty() && names_.size() != samples_.size())
-      throw ConfigError(kWhere, "there must be a name for each of " +
+      throw ConfigError(kCollate, "there must be a name for each of " +
                                     std::to_string(samples_.size()) + " samples, got " +
                                     std::to_string(names_.size()));
-    if (!collate_) throw ConfigError(kWhere, "the function is empty, give one");
-    if (samples_.empty()) throw ConfigError(kWhere, "the list of samples is empty, give one");
+    if (!collate_) throw ConfigError(kCollate, "the function is empty, give one");
+    if (samples_.empty()) throw ConfigError(kCollate, "the list of samples is empty, give one");
     for (size_t i = 0; i < samples_.size(); ++i) {
       if (samples_[i].inputs.empty())
-        throw ConfigError(kWhere, "sample " + std::to_string(i) + " has no input");
+        throw ConfigError(kCollate, "sample " + std::to_string(i) + " has no input");
       if (!same_kind(samples_[i], samples_.front()))
-        throw ShapeError(kWhere, "samples of the same names, dtypes and numbers of dimensions",
+        throw ShapeError(kCollate, "samples of the same names, dtypes and numbers of dimensions",
                          "others in sample " + std::to_string(i));
       if (sample_size(static_cast<int64_t>(i)) > sample_size(longest_))
         longest_ = static_cast<int64_t>(i);

@@ -114,7 +114,7 @@ std::vector<std::filesystem::path> make_text_files(const std::filesystem::path& 
 namespace tare::datasets {
 namespace {
 
-Found drawn(const DataOptions& o, bool) {
+Found drawn_texts(const DataOptions& o, bool) {
   const GeneratedTexts g{.count = o.count > 0 ? o.count : GeneratedTexts{}.count, .seed = o.seed};
   return {.description = format_count(g.count) + " generated texts, seed " + std::to_string(g.seed),
           .data = generated_texts(g, collate_of_texts(o), o.length),
@@ -125,7 +125,7 @@ Found drawn(const DataOptions& o, bool) {
 
 void add_generated_texts(Registry& all) {
   all.add("generated_texts", "draws reviews of a few sentences that are bad, good or mixed", [] {
-    return Kind{.fields = {"length", "collate"}, .make = drawn, .images = false};
+    return Kind{.fields = {"length", "collate"}, .make = drawn_texts, .images = false};
   });
 }
 

@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kWhere = "data.image_folder";
+constexpr const char* kFolder = "data.image_folder";
 
 std::vector<ImagePart> parts_of(const fs::path& folder) {
   std::vector<ImagePart> parts;
@@ -35,7 +35,7 @@ std::vector<fs::path> image_files(const fs::path& folder) {
 DatasetPtr image_folder(const fs::path& folder, const ImageFolderOptions& options) {
   check(options);
   if (has_image_splits(folder))
-    throw ConfigError(kWhere, "folder", "holds splits, in subfolders such as train",
+    throw ConfigError(kFolder, "folder", "holds splits, in subfolders such as train",
                       "image_folder_splits(), or the folder of one split", folder.string());
   return read_image_parts(folder, {{"", list_class_folders(folder, kPictures, true)}}, options)
       .front();
@@ -44,7 +44,7 @@ DatasetPtr image_folder(const fs::path& folder, const ImageFolderOptions& option
 Splits image_folder_splits(const fs::path& folder, const ImageFolderOptions& options) {
   check(options);
   if (!has_image_splits(folder))
-    throw ConfigError(kWhere, "folder", "has no splits",
+    throw ConfigError(kFolder, "folder", "has no splits",
                       "the subfolder train, and valid or test beside it", folder.string());
   return read_image_splits(folder, parts_of(folder), options);
 }

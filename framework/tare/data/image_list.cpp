@@ -28,12 +28,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kWhere = "data.image_list";
+constexpr const char* kImageList = "data.image_list";
 constexpr int64_t kMostBytes = int64_t{2} << 30;
 constexpr size_t kMostColumns = 20;  // in a message
 
 [[noreturn]] void refuse(const fs::path& file, int64_t line, const std::string& problem) {
-  throw FormatError(kWhere, file.string(), "line " + std::to_string(line), problem);
+  throw FormatError(kImageList, file.string(), "line " + std::to_string(line), problem);
 }
 
 /// Returns the place of a column of a table; -1: it is not there.
@@ -254,7 +254,7 @@ namespace {
 
 constexpr size_t kMostNames = 8;  // in a description
 
-Found list(const DataOptions& o, bool) {
+Found list_of_pictures(const DataOptions& o, bool) {
   if (o.file.empty())
     throw ConfigError("data.make", "file", "is needed by the data set image_list",
                       "a CSV, TSV or JSON lines file with the columns path and label", "");
@@ -290,7 +290,7 @@ Found list(const DataOptions& o, bool) {
 void add_image_list(Registry& all) {
   all.add("image_list",
           "reads PNG, JPEG and WebP images that a table lists with their labels or numbers", [] {
-            return Kind{{"file", "targets", "channels", "cache"}, list};
+            return Kind{{"file", "targets", "channels", "cache"}, list_of_pictures};
           });
 }
 

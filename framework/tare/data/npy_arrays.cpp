@@ -18,7 +18,7 @@
 namespace tare::datasets {
 namespace {
 
-constexpr const char* kWhere = "data.npy";
+constexpr const char* kArrays = "data.npy";
 
 std::string shape_text(const at::Tensor& array) { return c10::str(array.sizes()); }
 
@@ -29,7 +29,7 @@ std::string shape_text(const at::Tensor& array) { return c10::str(array.sizes())
 
 [[noreturn]] void refuse_sample(const std::string& path, int64_t sample,
                                 const std::string& problem) {
-  throw FormatError(kWhere, path, "sample " + std::to_string(sample) + " (from 0)", problem);
+  throw FormatError(kArrays, path, "sample " + std::to_string(sample) + " (from 0)", problem);
 }
 
 /// Throws FormatError for a number that is not finite in float32.

@@ -22,7 +22,7 @@
 namespace tare {
 namespace {
 
-constexpr const char* kWhere = "data.make";
+constexpr const char* kColumns = "data.make";
 constexpr size_t kMostTexts = 65536;        // of a column of categories
 constexpr size_t kMostWholeClasses = 20;    // different whole numbers of a target that is a class
 constexpr int64_t kNumbersToOneText = 9;    // above, a text among numbers is taken for a mistake
@@ -39,7 +39,7 @@ bool contains(const Names& names, const std::string& name) {
 void check_names(const TableText& table, const char* field, const Names& given) {
   for (const std::string& name : given)
     if (!contains(table.names(), name))
-      throw ConfigError(kWhere, field,
+      throw ConfigError(kColumns, field,
                         "has a name that is no column of " + printable(table.path()) +
                             did_you_mean(name, table.names()),
                         name.find(',') == std::string::npos
@@ -61,7 +61,7 @@ void check_options(const TableText& table, const TableOptions& o) {
     throw FormatError("data.table", table.path(), "the table", one_column(table));
   if (!o.target.empty() && !contains(table.names(), o.target))
     throw ConfigError(
-        kWhere, "target",
+        kColumns, "target",
         "is no column of " + printable(table.path()) + did_you_mean(o.target, table.names()),
         listed(table.names(), 20), o.target);
   check_names(table, "targets", o.targets);
@@ -70,22 +70,22 @@ void check_options(const TableText& table, const TableOptions& o) {
   check_names(table, "categories", o.categories);
   check_names(table, "numbers", o.numbers);
   if (!o.columns.empty() && !o.omit.empty())
-    throw ConfigError(kWhere, "omit", "has no effect, because columns lists the inputs",
+    throw ConfigError(kColumns, "omit", "has no effect, because columns lists the inputs",
                       "one of the two", listed(o.omit, 20));
   for (const auto& [field, names] : {std::pair("columns", &o.columns), std::pair("omit", &o.omit)})
     for (const std::string& name : *names)
       if ((!o.target.empty() && name == o.target) || contains(o.targets, name))
-        throw ConfigError(kWhere, field, "has the target", "columns of inputs", name);
+        throw ConfigError(kColumns, field, "has the target", "columns of inputs", name);
   if (!o.targets.empty() && !o.target.empty())
-    throw ConfigError(kWhere, "targets", "has no place beside target", "one of the two",
+    throw ConfigError(kColumns, "targets", "has no place beside target", "one of the two",
                       listed(o.targets, 20));
   for (const std::string& name : o.targets)
     if (std::ranges::count(o.targets, name) > 1 || contains(o.categories, name))
-      throw ConfigError(kWhere, "targets", "must be columns of numbers, each once",
+      throw ConfigError(kColumns, "targets", "must be columns of numbers, each once",
                         "other columns, which are no categories", name);
   for (const std::string& name : o.numbers)
     if (contains(o.categories, name))
-      throw ConfigError(kWhere, "numbers", "has a column that categories has too",
+      throw ConfigError(kColumns, "numbers", "has a column that categories has too",
                         "each column in one of the two", name);
 }
 
@@ -96,7 +96,7 @@ Names inputs_of(const TableText& table, const TableOptions& o) {
     if (name != o.target && !contains(o.targets, name) && !contains(o.omit, name))
       inputs.push_back(name);
   if (inputs.empty())
-    throw ConfigError(kWhere, o.targets.empty() ? "target" : "targets",
+    throw ConfigError(kColumns, o.targets.empty() ? "target" : "targets",
                       "leaves no column of " + printable(table.path()) + " for the inputs",
                       "a table with at least one more column",
                       o.targets.empty() ? o.target : listed(o.targets, 20));
@@ -110,7 +110,7 @@ class Fields {
     for (const TableText& file : files) {
       const auto found = std::ranges::find(file.names(), name);
       if (found == file.names().end())
-        throw ConfigError(kWhere, "",
+        throw ConfigError(kColumns, "",
                           "'" + printable(file.path()) + "' lacks the column '" + printable(name) +
                               "' of " + printable(files.front().path()),
                           "files with equal columns", "");
@@ -438,7 +438,7 @@ ColumnCoding learn_numbers(const RawColumn& column, std::span<const int64_t> row
     if (const double value = column.numbers[static_cast<size_t>(row)]; !std::isnan(value))
       values.push_back(value);
   if (values.empty())
-    throw ConfigError(kWhere, "omit",
+    throw ConfigError(kColumns, "omit",
                       "lacks the column '" + printable(column.name) +
                           "', which has no number in the training split",
                       "", "");

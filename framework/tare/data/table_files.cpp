@@ -35,7 +35,7 @@ struct SharedRows {
 using SharedRowsPtr = std::shared_ptr<const SharedRows>;
 
 template <class T>
-std::span<const std::byte> bytes_of(const std::vector<T>& values) {
+std::span<const std::byte> memory_of(const std::vector<T>& values) {
   return std::as_bytes(std::span(values));
 }
 
@@ -63,8 +63,8 @@ class RawRows final : public Dataset {
   [[nodiscard]] std::string content() const override {
     std::string all;
     for (const RawColumn& column : shared_->table.inputs) {
-      all += column.name + '\0' + content_hash(bytes_of(column.numbers)) +
-             content_hash(bytes_of(column.codes));
+      all += column.name + '\0' + content_hash(memory_of(column.numbers)) +
+             content_hash(memory_of(column.codes));
       for (const std::string& text : column.texts) all += text + '\0';
     }
     return content_hash(std::as_bytes(std::span(all)));

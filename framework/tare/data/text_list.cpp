@@ -158,7 +158,7 @@ class ListReader {
 };
 
 /// Throws the first problem with what a message says of the others.
-void refuse(const TableFindings& problems, const std::string& others) {
+void refuse_findings(const TableFindings& problems, const std::string& others) {
   if (problems.count == 0) return;
   const TableFinding& first = problems.list.front();
   throw FormatError("data.text_list", first.path, "line " + std::to_string(first.line),
@@ -188,7 +188,7 @@ TextListOptions list_options(const DataOptions& o) {
 Splits text_list(const fs::path& file, const TextListOptions& options) {
   TableFindings problems;
   Splits splits = ListReader(options, problems).read(file);
-  refuse(problems, "; wrong lines: " + format_count(problems.count));
+  refuse_findings(problems, "; wrong lines: " + format_count(problems.count));
   return splits;
 }
 
@@ -208,11 +208,11 @@ TextCheck check_text_list(const DataOptions& o) {
 namespace tare::datasets {
 namespace {
 
-Found list(const DataOptions& o, bool) {
+Found list_of_texts(const DataOptions& o, bool) {
   const TextListOptions options = list_options(o);
   TableFindings problems;
   Splits splits = ListReader(options, problems).read(o.file);
-  refuse(problems, more_problems(problems.count - 1, o));
+  refuse_findings(problems, more_problems(problems.count - 1, o));
   return {.description = format_count(splits.train->size()) + " texts of " + printable(o.file),
           .data = std::move(splits.train),
           .valid = std::move(splits.valid),
@@ -225,7 +225,7 @@ void add_text_list(Registry& all) {
   all.add("text_list", "reads texts and their classes as bytes from the rows of a table", [] {
     return Kind{
         .fields = {"file", "columns", "target", "length", "collate", "valid_files", "test_files"},
-        .make = list,
+        .make = list_of_texts,
         .images = false};
   });
 }

@@ -30,11 +30,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kWhere = "data.tfrecord";
+constexpr const char* kTfRecord = "data.tfrecord";
 constexpr int64_t kMostClasses = 65536;
 
 [[noreturn]] void refuse(const std::string& name, const std::string& problem) {
-  throw ConfigError(kWhere, "feature '" + printable(name) + "'", problem, {}, {});
+  throw ConfigError(kTfRecord, "feature '" + printable(name) + "'", problem, {}, {});
 }
 
 std::string text_of(at::IntArrayRef shape) { return c10::str(shape); }
@@ -142,7 +142,7 @@ void check_alike(const std::vector<Batch>& parts) {
   const std::string wanted = kind_of(parts.front());
   for (size_t i = 1; i < parts.size(); ++i)
     if (parts[i].input().defined() && kind_of(parts[i]) != wanted)
-      throw ConfigError(kWhere, i == 1 ? "valid_files" : "test_files",
+      throw ConfigError(kTfRecord, i == 1 ? "valid_files" : "test_files",
                         "must have samples like those of `files`", wanted, kind_of(parts[i]));
 }
 
@@ -162,9 +162,9 @@ std::vector<fs::path> tfrecord_files(const std::vector<std::string>& paths,
     for (fs::directory_iterator it(path, error), end; !error && it != end; it.increment(error))
       if (it->path().filename().native().find(".tfrec") != std::string::npos)
         files.push_back(it->path());
-    if (error) throw IoError(kWhere, path, error.value());
+    if (error) throw IoError(kTfRecord, path, error.value());
     if (files.size() == before)
-      throw ConfigError(kWhere, field + '.' + std::to_string(i),
+      throw ConfigError(kTfRecord, field + '.' + std::to_string(i),
                         "is a folder without a file that has .tfrec in its name",
                         "TFRecord files, or folders of them", path);
     std::sort(files.begin() + static_cast<std::ptrdiff_t>(before), files.end());
@@ -180,7 +180,7 @@ std::vector<DatasetPtr> tfrecord_samples(const std::vector<std::vector<fs::path>
     read_parts.push_back(files.empty() ? Batch{} : read(files, options, seen));
   if (options.channels != 0 && !seen.picture)
     throw ConfigError(
-        kWhere, "channels",
+        kTfRecord, "channels",
         "is for PNG pictures, and the feature '" + printable(options.input) + "' has none",
         "omit it", std::to_string(options.channels));
   check_alike(read_parts);
