@@ -251,6 +251,16 @@ function(tare_test name)
   if(test_LABELS)
     set_tests_properties(${name} PROPERTIES LABELS "${test_LABELS}")
   endif()
+  tare_order_test(${name})
+endfunction()
+
+# The tests that take longest, which ctest starts first, so that none of them is left alone at the end.
+set(TARE_LONG_TESTS c_wheel_test cli_kill_test cli_test consumer_project cuda_cli_test_stand_in cuda_mistakes_test_stand_in
+  learner_cuda_plan_test_stand_in overhead_test parallel_test ranks_command_test recipe_keys_test recipe_test slurm_test)
+function(tare_order_test name)
+  if(name IN_LIST TARE_LONG_TESTS)
+    set_tests_properties(${name} PROPERTIES COST 1000)
+  endif()
 endfunction()
 
 # Runs a test also as on lesser processors, where it says nothing new on one that is no better (tests/support/with_isa.sh).

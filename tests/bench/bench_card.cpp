@@ -115,8 +115,10 @@ LearnerOptions options_of(const Subject& subject) {
   return o;
 }
 
-double by_learner(const Subject& subject) {
-  Learner learner(subject.model(), {.train = subject.data}, options_of(subject));
+double by_learner(const Subject& subject, bool graph = false) {
+  LearnerOptions options = options_of(subject);
+  options.graph = graph;
+  Learner learner(subject.model(), {.train = subject.data}, options);
   return bench::seconds([&] { learner.fit(1); });
 }
 
@@ -150,6 +152,8 @@ void compare(int rounds, const char* what, const Subject& subject) {
   bench::print(control.c_str(), bench::paired(rounds, hand, hand));
   bench::print((std::string(what) + ", Learner against by hand").c_str(),
                bench::paired(rounds, hand, [&] { return by_learner(subject); }));
+  bench::print((std::string(what) + ", Learner with graph: true").c_str(),
+               bench::paired(rounds, hand, [&] { return by_learner(subject, /*graph=*/true); }));
 }
 
 }  // namespace
@@ -166,6 +170,7 @@ int main(int argc, char** argv) {
       for (const auto& [name, subject] : {std::pair("mlp", &mlp), std::pair("gpt", &language)}) {
         by_learner(*subject);
         std::printf("%s %.6g\n", name, 1e3 * by_learner(*subject));
+        std::printf("%s_graph %.6g\n", name, 1e3 * by_learner(*subject, /*graph=*/true));
       }
       return 0;
     }

@@ -3,7 +3,7 @@
 Run: python tests/bench/bench_card.py build/bin/bench_card [rounds, at least 2 [steps of the GPT]]
 
 Both sides train what bench_card.cpp describes: an MLP 64-128-10 on batches of 32 with SGD, and a GPT of four layers in
-bfloat16 with a fused AdamW. The sides alternate; the median of the ratios is printed with its quartiles, below 1 where
+bfloat16 with a fused AdamW. Beside Python's CUDA graph the Learner has `graph: true`. The sides alternate; the median of the ratios is printed with its quartiles, below 1 where
 the Learner takes less time. Python against itself is the control. A side that this Python cannot do says why.
 """
 import statistics
@@ -147,10 +147,11 @@ def graphed(subject):
     return lambda: epoch(subject, step)
 
 
-def learner(program, subject, steps):
-    """Returns the milliseconds of an epoch of the Learner, in a process of its own."""
+def learner(program, subject, steps, graph=False):
+    """Returns the milliseconds of an epoch of the Learner, in a process of its own. graph: with graph: true."""
+    name = subject.name + ("_graph" if graph else "")
     lines = subprocess.run([program, "--learner", str(steps)], check=True, capture_output=True, text=True).stdout
-    return next(float(line.split()[1]) for line in lines.splitlines() if line.startswith(subject.name + " "))
+    return next(float(line.split()[1]) for line in lines.splitlines() if line.startswith(name + " "))
 
 
 def compare(what, rounds, python, other):
@@ -183,7 +184,9 @@ def main():
                 reason = f"{type(error).__name__}: {str(error).splitlines()[0][:100]}"
                 print(f"{what}, {side}: not timed: {reason}", flush=True)
                 continue
-            compare(f"{what}, Learner against {side}", rounds, python, lambda: learner(program, subject, steps))
+            graph = side == "a CUDA graph"
+            compare(f"{what}, Learner against {side}", rounds, python,
+                    lambda: learner(program, subject, steps, graph))
 
 
 main()

@@ -110,6 +110,25 @@ TEST_F(CardCli, EveryPhasePeaksAsPlanned) {
   expect_as_planned(json_of("run.json"));
 }
 
+TEST_F(CardCli, RecordedStepsPeakAsPlanned) {
+  for (const char* option : {"batch=16", "micro_batch=5", "phases.1.schedule=one_cycle"}) {
+    const auto run =
+        tare({"run", "card.yaml", "graph=true", option, "--overwrite", "--json", "g.json"});
+    ASSERT_EQ(run.status, 0) << run.err;
+    EXPECT_THAT(run.err, HasSubstr("steps were queued as a whole")) << option;
+    EXPECT_THAT(run.out, HasSubstr("after destroy: 0 B tracked above the start")) << option;
+    expect_as_planned(json_of("g.json"));
+  }
+}
+
+TEST_F(CardCli, ABenchmarkSaysWhereTheStepsTimeGoes) {
+  if (kernels_compute() && is_stand_in()) return;  // the processor takes minutes for its products
+  const auto bench = tare({"bench", "mlp"});
+  ASSERT_EQ(bench.status, 0) << bench.err;
+  EXPECT_THAT(bench.out, HasSubstr("matrix products"));
+  EXPECT_THAT(tare({"bench", "mlp", "graph=true"}).err, HasSubstr("cannot be timed"));
+}
+
 TEST_F(CardCli, ADividedModelIsPlannedAndReportedCardByCard) {
   if (!has_two_cards()) GTEST_SKIP() << "there is one card";
   const std::vector<std::string> settings{"card.yaml", "device=auto", "stages=auto",

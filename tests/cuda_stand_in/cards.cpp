@@ -202,6 +202,8 @@ std::atomic<size_t>& launches_until_lost(int number) {
 
 int place_of(int device) { return machine().visible().at(static_cast<size_t>(device)); }
 
+std::atomic<bool> contexts[kMostPlaces];
+
 }  // namespace
 
 size_t setting(const char* name, size_t otherwise) {
@@ -214,16 +216,17 @@ int place_count() { return static_cast<int>(machine().places.size()); }
 const Card& at_place(int place) { return machine().places.at(static_cast<size_t>(place)); }
 const Card& card(int device) { return at_place(place_of(device)); }
 
+bool has_context(int device) { return contexts[place_of(device)]; }
+
 bool make_context(int device) {
   static std::mutex mutex;
-  static bool made[kMostPlaces];
   const std::lock_guard lock(mutex);
   const int place = place_of(device);
   const size_t bytes = setting("STAND_IN_CONTEXT", 0);  // never given back
-  if (made[place]) return true;
+  if (contexts[place]) return true;
   if (bytes > free_bytes(device)) return false;
   machine().own_row().bytes[place] += bytes;
-  return made[place] = true;
+  return contexts[place] = true;
 }
 
 bool take(int device, size_t bytes) {

@@ -64,6 +64,8 @@ inline constexpr int kMostPlaces = kMostCards * (1 + kMostSlices);
 }
 /// Makes this process's context on a card, once; false if there is no memory for it.
 [[nodiscard]] bool make_context(int device);
+/// Whether this process has made its context on a card.
+[[nodiscard]] bool has_context(int device);
 /// Takes memory of a card for this process; false if the card has less than `bytes` free.
 [[nodiscard]] bool take(int device, size_t bytes);
 /// Gives back what take() took.

@@ -49,6 +49,11 @@ EXPORTED CUresult cuCtxGetCurrent(CUcontext* context) {
   *context = reinterpret_cast<CUcontext>(&current_device());
   return CUDA_SUCCESS;
 }
+EXPORTED CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned* flags, int* active) {
+  *flags = 0;
+  *active = has_context(device);
+  return CUDA_SUCCESS;
+}
 EXPORTED CUresult cuGetErrorString(CUresult, const char** result) {
   *result = "an error of the CUDA stand-in";
   return CUDA_SUCCESS;

@@ -14,6 +14,7 @@
 
 #include "cards.h"
 #include "exported.h"
+#include "graphs.h"
 #include "memory.h"
 #include "streams.h"
 
@@ -34,7 +35,8 @@ struct Event {
   double ms = 0;
   int asked = 0;
   unsigned waits = 0;
-  Place place{};  // on the stream that it was recorded on
+  Place place{};         // on the stream that it was recorded on
+  uint64_t capture = 0;  // that it was recorded in; 0: none
 };
 std::atomic<unsigned> waits{1}, blocking_copies{0};
 Event& of(cudaEvent_t event) { return *reinterpret_cast<Event*>(event); }
@@ -46,13 +48,15 @@ cudaError_t record(cudaEvent_t event, cudaStream_t stream) {
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC, &now);
   of(event) = {1e3 * static_cast<double>(now.tv_sec) + 1e-6 * static_cast<double>(now.tv_nsec), 0,
-               waits, place_on(stream)};
+               waits, place_on(stream), capture_of(stream)};
   return cudaSuccess;
 }
 cudaError_t wait() {
   ++waits;
   return with_context();
 }
+/// Refuses to wait for what is only captured.
+cudaError_t refuse_wait() { return fail(cudaErrorStreamCaptureUnsupported); }
 
 /// Frees memory when all that was queued is done, as the runtime does.
 cudaError_t release_behind_all(void* memory, Kind kind) {
@@ -123,6 +127,14 @@ const char* text(cudaError_t error) {
       return "device not ready";
     case cudaErrorNotSupported:
       return "operation not supported";
+    case cudaErrorStreamCaptureUnsupported:
+      return "operation not permitted when stream is capturing";
+    case cudaErrorStreamCaptureInvalidated:
+      return "operation failed due to a previous error during capture";
+    case cudaErrorStreamCaptureIsolation:
+      return "dependency created on uncaptured work in another stream";
+    case cudaErrorCapturedEvent:
+      return "operation not permitted on an event last recorded in a capturing stream";
     case cudaErrorPeerAccessAlreadyEnabled:
       return "peer access is already enabled";
     default:
@@ -333,6 +345,8 @@ EXPORTED cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMe
 }
 EXPORTED cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind,
                                      cudaStream_t stream) {
+  const bool pinned = block_at(to) && block_at(from);
+  if (!pinned && capture_of(stream) && breaks_capture(stream)) return refuse_wait();
   if (is_blocking(to, from, stream)) return copy(to, from, bytes);
   return copy_on(stream, to, from, bytes);
 }
@@ -376,6 +390,7 @@ EXPORTED cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   return cudaSuccess;
 }
 EXPORTED cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  if (capture_of(stream) && breaks_capture(stream)) return refuse_wait();
   wait_for(place_on(stream));
   return wait();
 }
@@ -385,27 +400,17 @@ EXPORTED cudaError_t cudaStreamQuery(cudaStream_t stream) {
   return cudaSuccess;
 }
 EXPORTED cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+  if (capture_of(stream) != of(event).capture) {  // one of both is not captured
+    static_cast<void>(breaks_capture());
+    return fail(cudaErrorStreamCaptureIsolation);
+  }
   wait_on(stream, of(event).place);
   return cudaSuccess;
 }
 EXPORTED cudaError_t cudaDeviceSynchronize() {
+  if (breaks_capture()) return refuse_wait();
   wait_for_all();
   return wait();
-}
-EXPORTED cudaError_t cudaStreamIsCapturing(cudaStream_t, cudaStreamCaptureStatus* status) {
-  *status = cudaStreamCaptureStatusNone;
-  return cudaSuccess;
-}
-EXPORTED cudaError_t cudaStreamGetCaptureInfo(cudaStream_t, cudaStreamCaptureStatus* status,
-                                              unsigned long long* id, cudaGraph_t*,
-                                              const cudaGraphNode_t**, const cudaGraphEdgeData**,
-                                              size_t*) {
-  *status = cudaStreamCaptureStatusNone;
-  if (id) *id = 0;
-  return cudaSuccess;
-}
-EXPORTED cudaError_t cudaStreamBeginCapture(cudaStream_t, cudaStreamCaptureMode) {
-  return fail(cudaErrorNotSupported);
 }
 EXPORTED cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t call,
                                            void* data, unsigned) {
@@ -420,6 +425,7 @@ EXPORTED cudaError_t cudaEventDestroy(cudaEvent_t event) {
   return cudaSuccess;
 }
 EXPORTED cudaError_t cudaEventQuery(cudaEvent_t event) {
+  if (of(event).capture) return fail(cudaErrorCapturedEvent);
   if (is_running(of(event).place)) return fail(cudaErrorNotReady);
   const bool is_through = of(event).waits != waits && is_done(of(event).place);
   if (!is_through && of(event).asked++ < lag()) return fail(cudaErrorNotReady);
@@ -427,6 +433,7 @@ EXPORTED cudaError_t cudaEventQuery(cudaEvent_t event) {
   return cudaSuccess;
 }
 EXPORTED cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  if (of(event).capture) return fail(cudaErrorCapturedEvent);
   wait_for(of(event).place);
   return wait();
 }
@@ -453,9 +460,14 @@ EXPORTED cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* function)
 }
 EXPORTED cudaError_t __cudaLaunchKernel(cudaKernel_t, dim3, dim3, void**, size_t,
                                         cudaStream_t stream) {
-  note_launch(stream);
   if (!has_kernels(card(current_device()))) return fail(cudaErrorNoKernelImageForDevice);
-  count_launch(current_device());
+  const auto launch = [device = current_device()] {
+    count_launch(device);
+    return cudaSuccess;
+  };
+  if (keep(stream, launch)) return cudaSuccess;
+  note_launch(stream);
+  launch();
   return with_context();
 }
 EXPORTED unsigned __cudaPushCallConfiguration(dim3, dim3, size_t, cudaStream_t stream) {

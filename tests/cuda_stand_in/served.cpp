@@ -227,10 +227,19 @@ Random random_of(Call& call, const IValue& seed, const IValue& offset) {
   return {one(seed), one(offset)};
 }
 
+/// Returns the numbers with which attention's dropout begins, which are results. In a graph the
+/// kernel writes them to the card.
+Random first_random(Call& call, const IValue& seed, const IValue& offset) {
+  if (!seed.isTensor() || !seed.toTensor().is_cuda()) return random_of(call, seed, offset);
+  call.views.of(seed.toTensor()).fill_(static_cast<int64_t>(call.random.seed));
+  call.views.of(offset.toTensor()).fill_(static_cast<int64_t>(call.random.offset));
+  return call.random;
+}
+
 void efficient(Call& call, Stack& s) {  // q k v bias lse p causal scale
   Attention a{s[0].toTensor(), s[1].toTensor(), s[2].toTensor(), optional(s[3]),
               s[5].toDouble(), s[6].toBool(),   number(s[7]),    {}};
-  if (a.p > 0) a.random = random_of(call, (*call.real)[2], (*call.real)[3]);
+  if (a.p > 0) a.random = first_random(call, (*call.real)[2], (*call.real)[3]);
   auto [out, sum] = a.forward();
   give(s, out, padded(sum, (*call.real)[1]), IValue(), IValue());
 }
@@ -273,7 +282,7 @@ void flash_backward(Call& call,
 void cudnn_attention(Call& call, Stack& s) {  // q k v bias lse p causal debug scale
   Attention a{s[0].toTensor(), s[1].toTensor(), s[2].toTensor(), optional(s[3]),
               s[5].toDouble(), s[6].toBool(),   number(s[8]),    call.random};
-  if (a.p > 0)
+  if (a.p > 0 && !call.captured)
     at::Generator(at::globalContext().defaultGenerator(call.device))
         .set_offset(call.random.offset + 4);
   const bool keep = s[4].toBool();

@@ -53,6 +53,7 @@ struct Call {
   c10::Device device{c10::kCUDA, -1};
   Random random;
   const torch::jit::Stack* real = nullptr;  ///< what the real kernel returned
+  bool captured = false;  ///< the call is of a graph, whose generator LibTorch advances
 };
 
 /// Puts results where the arguments were; None keeps what the real kernel returned.

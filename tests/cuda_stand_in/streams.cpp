@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "cards.h"
+#include "graphs.h"
 
 namespace stand_in {
 namespace {
@@ -66,6 +67,7 @@ int lag() {
 }
 
 cudaError_t queue(cudaStream_t stream, std::function<cudaError_t()> work) {
+  if (keep(stream, work)) return cudaSuccess;
   if (!is_late(stream)) {
     note_launch(stream);
     return work();

@@ -5,11 +5,15 @@
 #include <ATen/ATen.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/cuda/PhiloxCudaState.h>
 #include <ATen/record_function.h>
 #include <c10/util/Exception.h>
+#include <dlfcn.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <unordered_set>
@@ -109,9 +113,70 @@ bool is_unreal(std::string_view name) {
   return unreal.contains(name) || name.starts_with("aten::linalg_") ||
          name.starts_with("aten::_linalg_") || name.starts_with("aten::_fft_");
 }
+/// Those of them that wait for the card, which captured work must not.
+const std::unordered_set<std::string_view> waiting = {
+    "aten::nonzero",       "aten::_unique",
+    "aten::_unique2",      "aten::unique_dim",
+    "aten::masked_select", "aten::unique_consecutive",
+    "aten::equal",         "aten::unique_dim_consecutive"};
 /// Real kernels whose parts would be computed for nothing.
 const std::unordered_set<std::string_view> quiet = {
     "aten::convolution_backward", "aten::_slow_conv2d_forward", "aten::_slow_conv2d_backward"};
+
+/// Finds what a library of the process exports.
+template <class Function>
+Function* function_of(const char* library, const char* name) {
+  void* const found = dlopen(library, RTLD_LAZY | RTLD_NOLOAD);
+  return found ? reinterpret_cast<Function*>(dlsym(found, name)) : nullptr;
+}
+
+/// Whether a stream is captured: then operators compute when its graph is launched.
+bool is_captured() {
+  static auto* const captures = function_of<bool()>("libcudart.so.13", "stand_in_captures");
+  return captures && captures();
+}
+void keep_for_launch(const std::function<void()>& work) {
+  static auto* const keep =
+      function_of<void(const std::function<void()>&)>("libcudart.so.13", "stand_in_keep");
+  keep(work);
+}
+
+/// Returns a tensor of the same memory that does not own it.
+Tensor alias_of(const Tensor& t) {
+  if (!t.defined() || !t.is_cuda()) return t;
+  c10::Storage storage(c10::Storage::use_byte_size_t{}, t.storage().nbytes(),
+                       at::DataPtr(const_cast<void*>(t.storage().data()), t.device()));
+  auto alias = at::detail::make_tensor<c10::TensorImpl>(
+      std::move(storage), c10::DispatchKeySet(c10::DispatchKey::CUDA), t.dtype());
+  alias.unsafeGetTensorImpl()->set_sizes_and_strides(t.sizes(), t.strides(), t.storage_offset());
+  if (t.is_conj()) alias._set_conj(true);
+  if (t.is_neg()) alias._set_neg(true);
+  if (t.unsafeGetTensorImpl()->is_wrapped_number())
+    alias.unsafeGetTensorImpl()->set_wrapped_number(true);
+  return alias;
+}
+Stack aliases_of(const Stack& values) {
+  Stack result;
+  for (const IValue& v : values) result.push_back(map_tensors(v, alias_of));
+  return result;
+}
+
+/// Reads the state of a card's generator in a capture: where its numbers begin is known when the
+/// graph is launched.
+struct CapturedRandom {
+  at::PhiloxCudaState state{};
+  CapturedRandom(const at::Generator& generator, uint64_t taken) {
+    using Function = at::PhiloxCudaState(c10::GeneratorImpl*, uint64_t);
+    static auto* const read =
+        function_of<Function>("libtorch_cuda.so", "_ZN2at17CUDAGeneratorImpl17philox_cuda_stateEm");
+    if (generator.device().is_cuda()) state = read(generator.unsafeGetGeneratorImpl(), taken);
+  }
+  [[nodiscard]] stand_in::Random now() const {
+    if (!state.captured_) return {state.seed_.val, state.offset_.val};
+    return {static_cast<uint64_t>(*state.seed_.ptr),
+            static_cast<uint64_t>(*state.offset_.ptr) + state.offset_intragraph_};
+  }
+};
 
 class Values final : public c10::OperatorKernel {
  public:
@@ -119,6 +184,9 @@ class Values final : public c10::OperatorKernel {
     const std::string& name = op.operator_name().name;
     if (op.operator_name().overload_name.empty()) serve_ = stand_in::serve_of(name);
     unreal_ = is_unreal(name), quiet_ = quiet.contains(name), copy_ = name == "aten::copy_";
+    waits_ = waiting.contains(name);
+    draws_ = name == "aten::_scaled_dot_product_cudnn_attention";
+    statistics_ = name.find("batch_norm") != std::string::npos;
     const auto& arguments = op.schema().arguments();
     for (size_t i = 0; i < arguments.size(); ++i)
       if (arguments[i].alias_info() && arguments[i].alias_info()->isWrite()) written_.push_back(i);
@@ -137,8 +205,13 @@ class Values final : public c10::OperatorKernel {
     Stack arguments(first, stack->end());
     stack->erase(first, stack->end());
     Call call;
-    TORCH_CHECK_NOT_IMPLEMENTED(look(arguments, call), "the CUDA stand-in cannot compute ",
-                                op.operator_name(), " of sparse, nested or quantized tensors");
+    std::optional<at::Generator> generator;
+    TORCH_CHECK_NOT_IMPLEMENTED(look(arguments, call, generator),
+                                "the CUDA stand-in cannot compute ", op.operator_name(),
+                                " of sparse, nested or quantized tensors");
+    if (is_captured()) return capture(op, keys, *stack, arguments, call, *generator);
+    if (generator->device().is_cuda())
+      call.random = {generator->current_seed(), generator->get_offset()};
     Stack real;
     if (unreal_) {
       refuse_other_devices(arguments, call.device);
@@ -158,15 +231,61 @@ class Values final : public c10::OperatorKernel {
     const stand_in::Uncounted temporaries;
     Stack host = compute(op, arguments, call);
     take_back(arguments, call);
-    for (size_t i = 0; i < returns_written_.size(); ++i) {
-      if (returns_written_[i])
-        stack->push_back(unreal_ ? arguments[written_.at(i)] : real[i]);
-      else
-        stack->push_back(merge(unreal_ ? IValue() : real[i], host[i], call));
-    }
+    give(*stack, arguments, real, host, call);
   }
 
  private:
+  /// Puts the results on the stack.
+  void give(Stack& stack, const Stack& arguments, const Stack& real, const Stack& host,
+            const Call& call) const {
+    for (size_t i = 0; i < returns_written_.size(); ++i) {
+      if (returns_written_[i])
+        stack.push_back(unreal_ ? arguments[written_.at(i)] : real[i]);
+      else
+        stack.push_back(merge(unreal_ ? IValue() : real[i], host[i], call));
+    }
+  }
+
+  /// Keeps the computation for the launch of the graph. What writes nothing is computed now too, so
+  /// that the results have their shapes.
+  void capture(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack& stack,
+               const Stack& arguments, Call& call, const at::Generator& generator) const {
+    TORCH_CHECK(!waits_, "CUDA error: operation not permitted when stream is capturing");
+    const bool draws = draws_ && arguments[5].toDouble() > 0;
+    const CapturedRandom random(generator, draws ? 4 : 0);
+    call.captured = true;
+    Stack real;
+    if (unreal_) {
+      refuse_other_devices(arguments, call.device);
+    } else {
+      real = arguments;
+      const Inside kernel(/*quiet=*/true);
+      real_.callBoxed(op, keys, &real);
+    }
+    call.real = &real;
+    Stack results;
+    {
+      const stand_in::Uncounted temporaries;
+      const auto before = keep(arguments, /*all=*/statistics_);
+      give(results, arguments, real, written_.empty() ? compute(op, arguments, call) : real, call);
+      restore(before);
+    }
+    stack.insert(stack.end(), results.begin(), results.end());
+    keep_for_launch([this, op, device = call.device, random, kept = aliases_of(arguments),
+                     real = aliases_of(real), results = aliases_of(results)] {
+      const stand_in::Uncounted temporaries;
+      Call now{.device = device, .random = random.now(), .real = &real, .captured = true};
+      const Stack host = compute(op, kept, now);
+      for (size_t i = 0; i < returns_written_.size(); ++i) {
+        if (returns_written_[i]) continue;
+        const IValue made = merge(results[i], host[i], now);
+        TORCH_CHECK(!made.isTensor() || made.toTensor().is_same(results[i].toTensor()),
+                    "the CUDA stand-in cannot launch ", op.operator_name(),
+                    ", whose result has another shape than when it was captured");
+      }
+    });
+  }
+
   struct Before {
     Tensor tensor;
     const void* data;
@@ -181,10 +300,11 @@ class Values final : public c10::OperatorKernel {
   }
   /// A real kernel may fill or copy (cudaMemset does its work), so what it writes is put back
   /// before the host reads it.
-  std::vector<Before> keep(const Stack& arguments) const {
+  std::vector<Before> keep(const Stack& arguments, bool all = false) const {
     std::vector<Before> result;
     if (copy_) return result;
-    for (const size_t i : written_)
+    for (size_t i = 0; i < arguments.size(); ++i) {
+      if (!all && std::ranges::find(written_, i) == written_.end()) continue;
       map_tensors(arguments[i], [&](const Tensor& t) {
         if (t.defined() && t.is_cuda() && span(t) > 0) {
           const char* const data = static_cast<const char*>(t.const_data_ptr());
@@ -192,6 +312,7 @@ class Values final : public c10::OperatorKernel {
         }
         return t;
       });
+    }
     return result;
   }
   static void restore(const std::vector<Before>& all) {
@@ -201,9 +322,8 @@ class Values final : public c10::OperatorKernel {
   }
 
   /// False where a tensor is not plain memory.
-  static bool look(const Stack& arguments, Call& call) {
+  static bool look(const Stack& arguments, Call& call, std::optional<at::Generator>& generator) {
     bool plain = true;
-    std::optional<at::Generator> generator;
     for (const IValue& v : arguments) {
       map_tensors(v, [&](const Tensor& t) {
         if (t.defined() && (t.layout() != c10::kStrided || t.is_nested() || t.is_quantized()))
@@ -218,8 +338,6 @@ class Values final : public c10::OperatorKernel {
     if (!generator)
       generator = at::globalContext().defaultGenerator(
           call.device.index() < 0 ? c10::Device(c10::kCUDA) : call.device);
-    if (generator->device().is_cuda())
-      call.random = {generator->current_seed(), generator->get_offset()};
     return plain;
   }
 
@@ -349,7 +467,9 @@ class Values final : public c10::OperatorKernel {
 
   c10::SafeKernelFunction real_;
   Serve serve_ = nullptr;
-  bool unreal_ = false, quiet_ = false, copy_ = false;
+  bool unreal_ = false, quiet_ = false, copy_ = false, waits_ = false;
+  bool draws_ = false;       // random numbers, without its real kernel
+  bool statistics_ = false;  // its schema does not say that it writes running statistics
   std::vector<size_t> written_;
   std::vector<bool> returns_written_;
 };

@@ -283,6 +283,7 @@ KeyRows EveryKey::rows() const {
       {"offload", {"offload=all"}},
       {"precision", {"precision=bf16"}},
       {"step_in_backward", {"step_in_backward=true"}},
+      {"graph", {"graph=true"}},
       {"frozen_weights", {"frozen_weights=fp8", {frozen}}},
       {"frozen_weights@unfrozen", {"frozen_weights=fp8"}},
       {"kernels.tf32", {"kernels.tf32=true"}},

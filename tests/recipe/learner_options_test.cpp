@@ -53,8 +53,8 @@ struct Option {
 TEST(LearnerOptionsOfARecipe, EveryOptionIsAKeyOrHasAReason) {
   RecipeOptions recipe;
   auto& [loss, metrics, device, batch, micro_batch, recompute, offload, precision, kernels,
-         step_in_backward, frozen_weights, optimizer, clip, optimizer_factory, optimizers, seed,
-         workers, shuffle, sampling, class_sampling, group_by_length, valid_every,
+         step_in_backward, graph, frozen_weights, optimizer, clip, optimizer_factory, optimizers,
+         seed, workers, shuffle, sampling, class_sampling, group_by_length, valid_every,
          save_in_background, sample_weights, drop_last, stop_on_nan, folder, callbacks, task,
          progress, group, data_parallel, stages] = recipe.learner;
   const std::string function = "holds functions", hidden = "a recipe has a key of its own for it";
@@ -69,6 +69,7 @@ TEST(LearnerOptionsOfARecipe, EveryOptionIsAKeyOrHasAReason) {
       {&precision},
       {&kernels},
       {&step_in_backward},
+      {&graph},
       {&frozen_weights},
       {&optimizer},
       {&clip},
@@ -113,6 +114,7 @@ TEST(LearnerOptionsOfARecipe, HaveTheValueOfEveryKey) {
       {"precision", "bf16"},
       {"kernels", "{channels_last: true}"},
       {"step_in_backward", "true"},
+      {"graph", "true"},
       {"frozen_weights", "fp8"},
       {"optimizer", "{kind: sgd, lr: 0.5}"},
       {"clip", "{norm: 2}"},

@@ -72,6 +72,13 @@ TEST(Recipe, ReadsWhatRecomputesAsAWordOrAListAndDumpsItBack) {
   EXPECT_NE(both.find("nothing to unscale"), std::string::npos) << both;
   const std::string parts = refusal(kGood, {"step_in_backward=true", "micro_batch=8"});
   EXPECT_NE(parts.find("works in micro-batches"), std::string::npos) << parts;
+  for (const auto& [other, why] :
+       {std::pair("precision=fp16", "fixes the factor of the loss"),
+        std::pair("phases.0.recompute=all", "does it twice with equal random numbers, as phase 1"),
+        std::pair("stages=[cpu, cpu]", "records the step of one card")}) {
+    const std::string graph = refusal(kGood, {"graph=true", other});
+    EXPECT_NE(graph.find(why), std::string::npos) << graph;
+  }
   const std::string precision = refusal(kGood, {"precision=fp8"});
   EXPECT_NE(precision.find("bf16-true"), std::string::npos) << precision;
 }

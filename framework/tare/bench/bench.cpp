@@ -22,7 +22,11 @@ namespace {
 
 constexpr const char* kWhere = "bench";
 
-void check(const BenchOptions& options, size_t phases) {
+void check(const BenchOptions& options, const RecipeOptions& recipe) {
+  const size_t phases = recipe.phases.size();
+  if (recipe.learner.graph)
+    throw ConfigError(kWhere, "graph", "records the step, whose operators cannot be timed then",
+                      "false", "true");
   if (options.steps < 1)
     throw ConfigError(kWhere, "steps", "is too small", "at least 1", std::to_string(options.steps));
   if (options.phase >= phases)
@@ -82,7 +86,7 @@ Splits random_samples(const models::Family& family, const ModelOptions& options,
 }  // namespace
 
 BenchResult bench_recipe(const RecipeOptions& given, const BenchOptions& options) {
-  check(options, given.phases.size());
+  check(options, given);
   check_recipe(given);
   check_files(given);
   RecipeData data;
@@ -114,7 +118,7 @@ BenchResult bench_model(const std::string& name, const std::vector<std::string>&
   if (family.log_probabilities) text += "loss: nll\n";
   RecipeOptions recipe = recipe_from_text(text, "tare bench " + name, overrides);
   if (recipe.file.has("data")) return bench_recipe(recipe, options);
-  check(options, recipe.phases.size());
+  check(options, recipe);
   ModelOptions& model_options = recipe.model.options;
   if (model_options.classes == 0) model_options.classes = ModelOptions().classes;
   at::manual_seed(recipe.learner.seed);

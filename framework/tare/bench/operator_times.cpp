@@ -16,6 +16,7 @@
 #include <exception>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -166,6 +167,7 @@ struct Call final : at::ObserverContext {
   Flops flops{};
   double bytes = 0;
   bool has_own_results = true;
+  std::optional<c10::Device> device{};  // that works on the operands; unset: the host
 };
 
 thread_local Call* innermost = nullptr;
@@ -184,6 +186,10 @@ struct OperatorTimes::State {
     call->kind = class_of(name);
     const Values inputs = function.inputs();
     call->operands = shapes_of(inputs);
+    for (const c10::IValue& input : inputs)  // which are gone when the operator ends
+      each_tensor(input, [&](const at::Tensor& one) {
+        if (!one.is_cpu() && !one.is_meta()) call->device = one.device();
+      });
     if (const FlopFormula* const formula = flop_formula_of(name)) {
       const at::Tensor& operand = inputs[formula->operand].toTensor();
       call->flops.*flop_type_of(*formula, operand) = formula->flops(inputs);
@@ -209,7 +215,8 @@ struct OperatorTimes::State {
     if (!context) return;
     auto& call = static_cast<Call&>(*context);
     State* const state = current;
-    if (state && state->waits_for_device) wait_for_devices(function.inputs());
+    if (state && state->waits_for_device && call.device)
+      c10::impl::VirtualGuardImpl(call.device->type()).synchronizeDevice(call.device->index());
     const double seconds = std::chrono::duration<double>(Clock::now() - call.start).count();
     innermost = call.caller;
     if (state && call.has_own_results)
@@ -226,14 +233,6 @@ struct OperatorTimes::State {
     all.seconds += seconds - call.others_s;
     all.flops += call.flops;
     all.bytes = std::max(0.0, call.bytes - call.others_bytes);
-  }
-
-  static void wait_for_devices(Values inputs) {
-    for (const c10::IValue& input : inputs)
-      each_tensor(input, [](const at::Tensor& one) {
-        if (one.is_cpu() || one.is_meta()) return;
-        c10::impl::VirtualGuardImpl(one.device().type()).synchronizeDevice(one.device().index());
-      });
   }
 
   const Effects& effects(const at::RecordFunction& function) {

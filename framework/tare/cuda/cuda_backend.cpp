@@ -17,6 +17,7 @@
 #include <mutex>
 #include <shared_mutex>
 
+#include "tare/cuda/cuda_graph.h"
 #include "tare/cuda/nvml.h"
 #include "tare/memory/compute_capability.h"
 #include "tare/memory/libtorch.h"
@@ -243,6 +244,11 @@ class CudaBackend final : public memory::DeviceBackend {
   void refresh_peaks() const override {
     const std::lock_guard lock(mutex_);
     peaks_.fold(stats().allocated_bytes[0].peak);
+  }
+
+  std::unique_ptr<memory::DeviceGraph> make_graph(const memory::DeviceGraph* other) override {
+    start(shared_);
+    return make_cuda_graph(index_, other);
   }
 
   double record_cost_ns() const override { return note_cost_ns(shared_.services); }

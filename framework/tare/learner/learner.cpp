@@ -10,6 +10,7 @@
 #include "tare/memory/backend.h"
 #include "tare/train/learner_state.h"
 #include "tare/train/rank_options.h"
+#include "tare/train/recorded_steps.h"
 
 namespace tare {
 
@@ -68,6 +69,7 @@ void check(const Model& model, const LearnerOptions& options) {
   check_callbacks(options.callbacks, "learner");
   check_clip(options.clip);
   check_step_in_backward(options, "learner");
+  check_graph_option(options, "learner");
   check_stages(options, "learner");
   if (options.group)
     if (const auto refused = refused_by_ranks(options))
@@ -103,6 +105,8 @@ Learner::Learner(Model model, Splits data, LearnerOptions options) {
   }
   auto state =
       std::make_unique<LearnerState>(std::move(model), std::move(data), std::move(options));
+  if (state->options.graph && !memory::backend(devices.front()).make_graph(nullptr))
+    throw no_graphs(devices.front(), "learner");
   state->set_up(devices.front(), std::move(stages));
   if (state->options.progress && state->is_first_rank())
     state->progress = std::make_shared<Progress>(std::cout);

@@ -6,10 +6,12 @@
 #include <c10/core/Device.h>
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "tare/memory/device_graph.h"
 #include "tare/memory/device_traits.h"
 #include "tare/memory/live_block.h"
 #include "tare/memory/peak_record.h"
@@ -79,6 +81,13 @@ class DeviceBackend {
   /// Ends what open_peak() began; `record` keeps its last figures.
   virtual void close_peak(PeakRecord& record) = 0;
   virtual void refresh_peaks() const = 0;  ///< brings every open record up to date
+
+  /// Makes a graph without work, which shares the memory of `other`, so that both are never needed
+  /// at the same time; nullptr: shares none. Returns nullptr: the device records no work.
+  [[nodiscard]] virtual std::unique_ptr<DeviceGraph> make_graph(const DeviceGraph* other) {
+    static_cast<void>(other);
+    return nullptr;
+  }
 
   /// Measures the nanoseconds that the records of this interface add to an allocation and its free
   /// on this machine now, on top of the allocator's own work. Takes a few milliseconds, with blocks

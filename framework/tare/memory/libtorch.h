@@ -76,6 +76,9 @@ inline constexpr bool kHopperAloneTakesMore = TORCH_VERSION_MINOR < 12;
 /// Whether a card keeps the seed and the offset of its generator on the card in memory-efficient
 /// attention without dropout.
 inline constexpr bool kAttentionHasSeeds = TORCH_VERSION_MINOR >= 15;
+/// Whether the graphs of a card share one seed and offset of its generator, which the first of them
+/// takes before it records; else each that draws random numbers takes its own when it first does.
+inline constexpr bool kGraphsShareSeeds = TORCH_VERSION_MINOR < 15;
 /// Whether cuDNN's attention takes up to 256 features of a head on Hopper and on data-centre
 /// Blackwell, but in training only some of those above 128; else on Hopper alone, and in training
 /// all of them.

@@ -9,6 +9,10 @@ namespace tare {
 FusedState adam_state() { return {.buffers = {"exp_avg", "exp_avg_sq"}, .counts = true}; }
 
 void step_adamw(const AdamWStep& step, const FusedLists& lists) {
+  if (step.rate.defined())
+    return at::_fused_adamw_(lists.parameters, lists.gradients, lists.buffers[0], lists.buffers[1],
+                             at::TensorList{}, lists.steps, step.rate, step.beta1, step.beta2,
+                             step.weight_decay, step.eps, /*amsgrad=*/false, /*maximize=*/false);
   at::_fused_adamw_(lists.parameters, lists.gradients, lists.buffers[0], lists.buffers[1],
                     at::TensorList{}, lists.steps, step.lr, step.beta1, step.beta2,
                     step.weight_decay, step.eps, /*amsgrad=*/false, /*maximize=*/false);
@@ -24,11 +28,18 @@ class Adam final : public FusedOptimizer {
         beta2_(beta2_of(options)),
         eps_(eps_of(options)) {}
   [[nodiscard]] std::string kind() const override { return decoupled_ ? "adamw" : "adam"; }
+  [[nodiscard]] bool reads_rates_of_tensors() const override { return true; }
 
  protected:
   void launch(const ParameterGroup& g, FusedLists& lists) override {
     if (decoupled_)
-      return step_adamw({g.lr, g.momentum, g.beta2.value_or(beta2_), eps_, g.weight_decay}, lists);
+      return step_adamw({g.lr, g.momentum, g.beta2.value_or(beta2_), eps_, g.weight_decay, g.rate},
+                        lists);
+    if (g.rate.defined())
+      return at::_fused_adam_(lists.parameters, lists.gradients, lists.buffers[0], lists.buffers[1],
+                              at::TensorList{}, lists.steps, g.rate, g.momentum,
+                              g.beta2.value_or(beta2_), g.weight_decay, eps_,
+                              /*amsgrad=*/false, /*maximize=*/false);
     at::_fused_adam_(lists.parameters, lists.gradients, lists.buffers[0], lists.buffers[1],
                      at::TensorList{}, lists.steps, g.lr, g.momentum, g.beta2.value_or(beta2_),
                      g.weight_decay, eps_,

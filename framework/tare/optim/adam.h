@@ -9,6 +9,7 @@ namespace tare {
 /// Holds the numbers of a step of AdamW.
 struct AdamWStep {
   double lr = 0, beta1 = 0, beta2 = 0, eps = 0, weight_decay = 0;
+  at::Tensor rate{};  ///< see ParameterGroup::rate
 };
 
 /// Describes the state of Adam and AdamW for a parameter.

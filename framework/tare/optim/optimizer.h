@@ -23,6 +23,9 @@ struct ParameterGroup {
   std::string name{};                   ///< e.g. "layer1", "layer1 (no decay)"
   std::vector<Parameter> parameters{};  ///< trainable ones
   double lr = 0;                        ///< learning rate of the next step
+  /// Holds the learning rate in place of `lr`, for an optimizer that reads_rates_of_tensors(): a
+  /// float32 scalar on the device of the parameters. Undefined: `lr` holds it.
+  at::Tensor rate{};
   double momentum = 0;                  ///< beta1 of the kinds that are like Adam
   std::optional<double> beta2{};        ///< unset: OptimizerOptions::beta2, if the kind has it
   double weight_decay = 0;              ///< see OptimizerOptions::weight_decay; >= 0
@@ -60,6 +63,9 @@ class Optimizer {
   virtual void step() = 0;
   /// Whether a step() that runs out of memory has changed nothing.
   [[nodiscard]] virtual bool steps_atomically() const { return false; }
+  /// Whether step() reads ParameterGroup::rate, so that a step which a device has recorded follows
+  /// changes of the rate. Nothing else of the host may then change from step to step.
+  [[nodiscard]] virtual bool reads_rates_of_tensors() const { return false; }
   /// Makes every gradient undefined, which frees it.
   void zero_grad();
   /// Whether step_one() can be called.

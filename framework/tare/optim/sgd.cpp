@@ -42,6 +42,7 @@ class Sgd final : public FusedOptimizer {
       : FusedOptimizer(std::move(groups), {.buffers = {"momentum_buffer"}}),
         nesterov_(options.nesterov) {}
   [[nodiscard]] std::string kind() const override { return "sgd"; }
+  [[nodiscard]] bool reads_rates_of_tensors() const override { return true; }
 
  protected:
   [[nodiscard]] bool needs_state(const ParameterGroup& group) const override {
@@ -52,6 +53,10 @@ class Sgd final : public FusedOptimizer {
   void launch(const ParameterGroup& g, FusedLists& lists) override {
     const at::Tensor& first = lists.parameters.front();
     if (first.dtype().itemsize() == 2 && first.is_cpu()) return walk_all(g, lists);
+    if (g.rate.defined())
+      return at::_fused_sgd_(lists.parameters, lists.gradients, lists.buffers[0], g.weight_decay,
+                             g.momentum, g.rate, /*dampening=*/0, nesterov_ && g.momentum > 0,
+                             /*maximize=*/false, /*is_first_step=*/false);
     at::_fused_sgd_(
         lists.parameters, lists.gradients, lists.buffers[0], g.weight_decay, g.momentum, g.lr,
         /*dampening=*/0, nesterov_ && g.momentum > 0, /*maximize=*/false, /*is_first_step=*/false);

@@ -198,7 +198,10 @@ FitTrace FitProbe::of(int64_t batch, const PartSizes& parts) {
 
 std::optional<std::string> refusal_of(const PlanRequest& given) {
   PlanRequest request = given;
-  if (!request.on_host()) request.options.precision = "fp32";
+  if (!request.on_host()) {
+    request.options.precision = "fp32";
+    request.options.graph = false;
+  }
   request.machine = plan::Machine::host;
   const GeneratorScope keep(c10::kCPU);
   const NoBudget unbounded;

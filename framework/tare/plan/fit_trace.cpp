@@ -22,10 +22,12 @@
 #include "tare/trace/estimate.h"
 #include "tare/trace/flat_weights.h"
 #include "tare/trace/host_trace.h"
+#include "tare/trace/recorded_step.h"
 #include "tare/trace/trace_stages.h"
 #include "tare/train/fit_loop.h"
 #include "tare/train/learner_state.h"
 #include "tare/train/lr_search.h"
+#include "tare/train/recorded_steps.h"
 #include "tare/train/rng.h"
 
 namespace tare {
@@ -234,7 +236,8 @@ SplitShape split_shape(const PlanRequest& request, const BatchAllocations& work,
   };
   const bool shards =
       training && request.ranks > 1 && parallel::shards_gradients(options.data_parallel);
-  const bool all = training && options.stages.size() > 1;  // see FitLoop::try_pipelined()
+  // See FitLoop::try_pipelined(); of a recorded step the outputs of all parts stay.
+  const bool all = training && (options.stages.size() > 1 || options.graph);
   const auto shape = [&](int64_t count) {
     BatchShape found = batch_shape(own(count), part, all);
     const int64_t most = batch_shape((count - 1) / request.ranks + 1, part, all).parts;
@@ -245,7 +248,8 @@ SplitShape split_shape(const PlanRequest& request, const BatchAllocations& work,
   const int64_t queue = request.on_host() ? std::max(LoaderOptions{}.prefetch, options.workers) : 1;
   const int64_t ahead = options.workers > 0 ? queue : 0;
   // Two steps, while a thread of the loader is at work.
-  int64_t whole = std::min(samples / size, ahead + (ahead > 0 ? 3 : 2));
+  const int64_t before = training && options.graph ? RecordedSteps::kEager : 0;
+  int64_t whole = std::min(samples / size, before + ahead + (ahead > 0 ? 3 : 2));
   int64_t rest = training && options.drop_last.value_or(false) ? 0 : samples % size;
   // A fit may end before it has seen all batches, but a search before it may see more.
   if (training && request.batches > 0 && !request.search) {
@@ -396,6 +400,22 @@ void bring_to_card(Model& model) {
     for (const HeldWeight& weight : weights->all()) bring(weight.scale);
 }
 
+/// Does to a trace what a graph does to a card.
+class PlannedGraph final : public memory::DeviceGraph {
+ public:
+  explicit PlannedGraph(std::shared_ptr<plan::SharedByGraphs> shared)
+      : shared_(std::move(shared)) {}
+  void record(const std::function<void()>& work) override {
+    const plan::RecordedStep step(*shared_, seeds_);
+    work();
+  }
+  void replay() override {}
+
+ private:
+  std::shared_ptr<plan::SharedByGraphs> shared_;
+  std::shared_ptr<plan::GraphSeeds> seeds_;
+};
+
 /// Does to a trace what LearnerState::compact() does to a card.
 void compact(LearnerState& state, const std::function<void()>& meanwhile) {
   const std::vector<at::Tensor> of_optimizer = state.optimizer_state();
@@ -437,8 +457,12 @@ std::unique_ptr<LearnerState> planned_state(const PlanRequest& request, const Fi
   state->for_card = !request.on_host();
   if (request.ranks > 1)
     state->planned_group = parallel::Group::planned(request.rank, request.ranks);
-  if (state->for_card)
+  if (state->for_card) {
     state->planned_compaction = [&other = *state](const auto& work) { compact(other, work); };
+    state->planned_graph = [shared = std::make_shared<plan::SharedByGraphs>()] {
+      return std::make_unique<PlannedGraph>(shared);
+    };
+  }
   state->slicers.train = slicer(shape.train);
   if (shape.valid) {
     state->slicers.valid = slicer(*shape.valid);
@@ -532,10 +556,10 @@ FitShape shape_of(const PlanRequest& request, int64_t batch, const PartSizes& pa
   shape.validates_inside = validates_inside(request, batch);
   // The first step makes the optimizer's state on a card: with one whole batch in an epoch, none
   // has the state beside it until the next epoch.
-  if (shape.train.count < 2) {
-    shape.search_epochs = 2;
-    shape.epochs = std::min(request.epochs, shape.search_epochs);
-  }
+  if (shape.train.count < 2) shape.search_epochs = 2;
+  // The short batch at the end of an epoch is recorded when it has come so often.
+  if (request.options.graph) shape.search_epochs = RecordedSteps::kEager + 1;
+  if (shape.search_epochs > 1) shape.epochs = std::min(request.epochs, shape.search_epochs);
   shape.batches = request.batches;
   return shape;
 }

@@ -20,6 +20,7 @@
 #include "tare/recipe/phase_data.h"
 #include "tare/recipe/target_metrics.h"
 #include "tare/runtime/device_name.h"
+#include "tare/train/recorded_steps.h"
 
 namespace tare {
 namespace {
@@ -60,6 +61,7 @@ class Checker {
     if (recipe_.learner.step_in_backward && recipe_.learner.precision == "fp16")
       fail({"step_in_backward"}, "leaves nothing to unscale for fp16", "false, or precision: bf16",
            "true");
+    check_graph();
     check_phases();
     check_file_names(recipe_);
   }
@@ -329,6 +331,21 @@ class Checker {
     std::vector<std::string> all = watched_columns(recipe_);
     all.insert(all.end(), {"train_loss", "valid_loss"});
     return all;
+  }
+
+  /// Looks at the options of each phase.
+  void check_graph() const {
+    LearnerOptions options = recipe_.learner;
+    const auto check = [&](const std::string& of_phase) {
+      if (const auto refused = refused_by_graph(options))
+        fail({refused->field}, refused->problem + of_phase, refused->allowed, refused->got);
+    };
+    check("");
+    for (size_t i = 0; i < recipe_.phases.size(); ++i) {
+      options.recompute = recompute_of(recipe_, recipe_.phases[i]);
+      options.offload = offload_of(recipe_, recipe_.phases[i]);
+      check(", as " + phase_number(i) + " does");
+    }
   }
 
   void check_micro_batch(const PhaseOptions& phase, size_t index) const {

@@ -144,7 +144,7 @@ void visit_fields(auto& visit, RecipeOptions& o) {
   visit("folder", o.folder);
   visit("batch", o.batch, config::at_least(1));
   visit.select(o.learner,
-               {"micro_batch", "recompute", "offload", "precision", "step_in_backward",
+               {"micro_batch", "recompute", "offload", "precision", "step_in_backward", "graph",
                 "frozen_weights", "kernels", "shuffle", "sampling", "class_sampling",
                 "group_by_length", "drop_last", "stop_on_nan", "workers", "valid_every"});
   visit("save_every", o.save_every, config::at_least(0));

@@ -50,7 +50,7 @@ class HostServices {
 
 /// Is raised with every change of HostServices, DeviceBackend or Collectives; a plug-in of another
 /// version is refused.
-inline constexpr int kPluginVersion = 15;
+inline constexpr int kPluginVersion = 16;
 
 /// Points to the plug-in's only symbol, "tare_open_plugin", which adds a backend for each device
 /// that LibTorch has, also where that is none, and returns kPluginVersion; adds nothing if

@@ -24,6 +24,7 @@
 #include "tare/trace/blocks.h"
 #include "tare/trace/card_workspace.h"
 #include "tare/trace/deterministic.h"
+#include "tare/trace/recorded_step.h"
 #include "tare/trace/recording.h"
 
 namespace tare::plan {
@@ -45,12 +46,13 @@ bool has_little_memory(int64_t capability) {
 using Four = std::tuple<Tensor, Tensor, Tensor, Tensor>;
 
 /// Returns the result, per query the logarithm of the sum of exponentials where a backward needs
-/// it, and the state of the generator. With dropout LibTorch holds that state in the host's memory.
+/// it, and the state of the generator. With dropout LibTorch holds that state in the host's memory,
+/// but for a step that is recorded.
 Four efficient(const Tensor& query, const Tensor&, const Tensor& value, const Mask&, bool with_sums,
                double dropout, bool, std::optional<double>) {
   const int64_t batch = query.size(0), heads = query.size(1), time = query.size(2);
   Tensor seed, offset;
-  if (libtorch::kAttentionHasSeeds && dropout == 0) {
+  if (dropout > 0 ? records_step() : libtorch::kAttentionHasSeeds) {
     seed = at::empty({}, query.options().dtype(at::kLong));
     offset = at::empty_like(seed);
   }
@@ -329,6 +331,7 @@ Tensor attention_by(CardKernel kernel, const Tensor& query, const Tensor& key, c
 std::optional<Tensor> card_attention(const Tensor& query, const Tensor& key, const Tensor& value,
                                      const Mask& mask, double dropout, bool causal,
                                      std::optional<double> scale, bool grouped) {
+  if (dropout > 0) note_random_numbers();
   const CardKernel kernel = card_kernel(query, key, value, mask, dropout, grouped);
   if (kernel != CardKernel::none)
     return attention_by(kernel, query, key, value, mask, dropout, causal, scale);

@@ -32,6 +32,7 @@
 #include "tare/trace/blocks.h"
 #include "tare/trace/dispatch_key.h"
 #include "tare/trace/not_plannable.h"
+#include "tare/trace/recorded_step.h"
 #include "tare/trace/recurrent_call.h"
 
 namespace tare::plan {
@@ -49,9 +50,10 @@ Tensor attention(const Tensor& query, const Tensor& key, const Tensor& value,
 
 /// Cards have a kernel that makes the mask too.
 Tensor dropout(const Tensor& input, double share, bool training) {
-  if (training && for_card() && share > 0 && share < 1 && input.numel() > 0)
-    return std::get<0>(at::native_dropout(input, share, training));
-  return at::native::dropout(input, share, training);
+  const bool draws = training && for_card() && share > 0 && share < 1 && input.numel() > 0;
+  if (!draws) return at::native::dropout(input, share, training);
+  note_random_numbers();
+  return std::get<0>(at::native_dropout(input, share, training));
 }
 
 /// Computes the maxima. Without a gradient, the host does not store where they were.

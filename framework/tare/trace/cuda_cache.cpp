@@ -297,7 +297,8 @@ void CudaCache::return_segment(Block& block) {
 
 void CudaCache::return_segments() {
   for (Pool* pool : {&large_, &small_}) {
-    const std::vector<Block*> free(pool->free.begin(), pool->free.end());
+    std::vector<Block*> free(pool->free.begin(), pool->free.end());
+    std::erase_if(free, [&](const Block* block) { return kept_.contains(block->stream); });
     for (Block* const block : free) {
       if (!block->expandable() && block->whole()) return_segment(*block);
     }

@@ -12,8 +12,9 @@
 //   - When the card is full, segments without a live block are returned, and the request is
 //     repeated.
 // The settings that people make in PYTORCH_CUDA_ALLOC_CONF are modelled too, see
-// memory::CacheSettings. Not modelled: pools of CUDA graphs, blocks in use on a second stream, and
-// the memory of libraries beside the allocator (the context, and what no tensor holds).
+// memory::CacheSettings. The pool of a CUDA graph is a stream of its own here. Not modelled: blocks
+// in use on a second stream, and the memory of libraries beside the allocator (the context, and
+// what no tensor holds).
 #pragma once
 
 #include <cstdint>
@@ -47,8 +48,12 @@ class CudaCache {
   /// Frees a block; a number that is not alive is ignored.
   void release(int64_t block);
 
-  /// Returns the segments without a live block to the card.
+  /// Returns the segments without a live block to the card, but for those of streams that keep()
+  /// names.
   void return_segments();
+  /// Says that the segments of `stream` stay, as those of a graph's pool do while the graph is
+  /// there.
+  void keep(int stream) { kept_.insert(stream); }
 
   /// Returns the bytes of live blocks, as rounded up by the allocator.
   [[nodiscard]] int64_t allocated_bytes() const { return allocated_; }
@@ -94,6 +99,7 @@ class CudaCache {
   [[nodiscard]] bool return_oversized(Pool& pool, int64_t size, int stream);
   void collect_garbage();
 
+  std::set<int> kept_;  // streams
   int64_t capacity_;
   memory::CacheSettings settings_;
   int64_t allocated_ = 0, reserved_ = 0, retries_ = 0;

@@ -34,13 +34,22 @@ class Allocator {
     return allocate(event.block, event.bytes);
   }
   [[nodiscard]] bool allocate(int64_t block, int64_t bytes) {
-    if (target_.caches && !cache_.allocate(block, bytes)) return false;
+    if (target_.caches && !cache_.allocate(block, bytes, stream_)) return false;
     const int64_t size = target_.caches ? cache_.allocated_bytes() - allocated_ : bytes;
     sizes_[block] = size;
     allocated_ += size;
     return target_.caches || allocated_ <= target_.capacity_bytes;
   }
-  void return_cache() { cache_.return_segments(); }
+  /// Takes a mark that says where what is allocated from now on comes from. Recorded steps share
+  /// one pool, which stays.
+  void take(const std::string& mark) {
+    if (mark == kCacheReturned) cache_.return_segments();
+    if (mark == kRecordPrepared) stream_ = kRecording;
+    if (mark == kRecordBegins) stream_ = kRecorded;
+    if (mark == kRecordEnds) stream_ = 0;
+    if (stream_ == kRecorded) cache_.keep(kRecorded);
+  }
+  [[nodiscard]] bool records() const { return stream_ == kRecorded; }
   [[nodiscard]] int64_t allocated() const { return allocated_; }
   [[nodiscard]] int64_t reserved() const {
     return target_.caches ? cache_.reserved_bytes() : allocated_;
@@ -49,8 +58,11 @@ class Allocator {
   [[nodiscard]] int64_t retries() const { return cache_.retries(); }
 
  private:
+  static constexpr int kRecorded = 1, kRecording = 2;
+
   const Target& target_;
   CudaCache cache_;
+  int stream_ = 0;
   int64_t allocated_ = 0;
   std::unordered_map<int64_t, int64_t> sizes_;  // as allocated
 };
@@ -111,7 +123,7 @@ class Player {
     const bool admitted = memory_.apply(event);
     for (; next_mark_ < trace_.marks.size() && trace_.marks[next_mark_].event <= index + 1;
          ++next_mark_)
-      if (trace_.marks[next_mark_].name == kCacheReturned) memory_.return_cache();
+      memory_.take(trace_.marks[next_mark_].name);
     return admitted;
   }
   [[nodiscard]] CategoryBytes categories(const std::unordered_map<int64_t, bool>& outlive) const {
@@ -144,7 +156,8 @@ class Player {
     const bool by_cublaslt = product.by == ProductBy::cublaslt ||
                              (product.by == ProductBy::either && target_.prefers_cublaslt);
     if (target_.keeps_workspaces) {
-      const int64_t block = product.backward ? kWorkspaceBackward : kWorkspace;
+      const int64_t block = (product.backward ? kWorkspaceBackward : kWorkspace) -
+                            (memory_.records() ? kOfRecords : 0);  // of another stream
       const bool own = by_cublaslt && target_.linear_workspace_bytes > 0;
       return ((own && !libtorch::kCublasLtTakesBoth) || keep(block, target_.workspace_bytes)) &&
              (!own || keep(block + 1, target_.linear_workspace_bytes));
@@ -165,6 +178,7 @@ class Player {
 
   // Numbers that no block of a trace has; that of cublasLt's workspace is one higher.
   static constexpr int64_t kWorkspace = -2, kWorkspaceBackward = -4, kParts = -5, kSemaphores = -6;
+  static constexpr int64_t kOfRecords = 10;
 
   const Trace& trace_;
   const Target& target_;

@@ -17,8 +17,17 @@ void fused_adam(TensorList, TensorList, TensorList, TensorList, TensorList, Tens
                 double, double, double, double, bool, bool, const std::optional<Tensor>&,
                 const std::optional<Tensor>&) {}
 
+/// The same with the rate in a tensor.
+void fused_adam_by_tensor(TensorList, TensorList, TensorList, TensorList, TensorList, TensorList,
+                          const Tensor&, double, double, double, double, bool, bool,
+                          const std::optional<Tensor>&, const std::optional<Tensor>&) {}
+
 void fused_sgd(TensorList, TensorList, TensorList, double, double, double, double, bool, bool, bool,
                const std::optional<Tensor>&, const std::optional<Tensor>&) {}
+
+void fused_sgd_by_tensor(TensorList, TensorList, TensorList, double, double, const Tensor&, double,
+                         bool, bool, bool, const std::optional<Tensor>&,
+                         const std::optional<Tensor>&) {}
 
 void unscale(TensorList, Tensor&, const Tensor&) {}
 
@@ -31,7 +40,10 @@ Tensor bucketize(const Tensor& self, const Tensor&, bool out_int32, bool) {
 void add_optimizer_kernels(Kernels& kernels) {
   kernels.add("aten::_fused_adam_", &fused_adam);
   kernels.add("aten::_fused_adamw_", &fused_adam);
+  kernels.add("aten::_fused_adam_.tensor_lr", &fused_adam_by_tensor);
+  kernels.add("aten::_fused_adamw_.tensor_lr", &fused_adam_by_tensor);
   kernels.add("aten::_fused_sgd_", &fused_sgd);
+  kernels.add("aten::_fused_sgd_.tensor_lr", &fused_sgd_by_tensor);
   kernels.add("aten::_amp_foreach_non_finite_check_and_unscale_", &unscale);
   kernels.add("aten::bucketize.Tensor", &bucketize);
 }

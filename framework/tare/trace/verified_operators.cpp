@@ -300,9 +300,15 @@ constexpr std::array<std::string_view, 12> kOfACard{
     "aten::native_dropout_backward"};
 
 /// Operators of optimizers and of offload, which tests/learner/cuda_exact_plan_test.cpp compares on
-/// a card.
-constexpr std::array<std::string_view, 5> kOfStepsOnACard{
-    "aten::bucketize.Tensor", "aten::lerp_.Scalar", "aten::pow.Scalar", "aten::reciprocal_",
+/// a card, and those of recorded steps, which tests/learner/cuda_graph_test.cpp compares.
+constexpr std::array<std::string_view, 8> kOfStepsOnACard{
+    "aten::_fused_adam_.tensor_lr",
+    "aten::_fused_adamw_.tensor_lr",
+    "aten::_fused_sgd_.tensor_lr",
+    "aten::bucketize.Tensor",
+    "aten::lerp_.Scalar",
+    "aten::pow.Scalar",
+    "aten::reciprocal_",
     "aten::set_.source_Storage_storage_offset"};
 
 /// Operators that are compared with the host alone: on a card their traces differ.

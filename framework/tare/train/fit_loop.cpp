@@ -8,6 +8,7 @@
 #include <iterator>
 #include <limits>
 
+#include "tare/base/bytes.h"
 #include "tare/base/error.h"
 #include "tare/base/log.h"
 #include "tare/memory/oom.h"
@@ -105,6 +106,7 @@ FitLoop::FitLoop(LearnerState& state, LearnerView& learner, FitStart start, cons
   context_.rate_factor = plan_.rate_factor;
   if (state_.options.save_in_background && start.saves) saves_.emplace(state_);
   if (state_.options.step_in_backward) stepper_.emplace(*optimizer_);
+  if (state_.options.graph) records_.emplace(state_, schedules_);
   micro_batches_.emplace(std::move(start.micro_batches), state_.sizes);
   if (state_.is_first_rank())  // the sums are those over all ranks
     meter_.restore({plan_.loss_sum, plan_.loss_samples, plan_.loss_counted});
@@ -145,6 +147,10 @@ FitResult FitLoop::run() {
   }
   if (plan_.step > first_step) state_.note_trained();
   release_step();
+  if (records_ && !is_planned_)
+    log::info(format_count(records_->replays()) + " of " + format_count(plan_.step - first_step) +
+              " steps were queued as a whole, after " + format_count(records_->recorded()) +
+              (records_->recorded() == 1 ? " was recorded" : " were recorded"));
   state_.pending.reset();
   if (interrupted_) {
     state_.pending = Unfinished{shared_plan(), states_of(callbacks_)};
@@ -233,7 +239,8 @@ void FitLoop::train_batch() {
   apply_schedule(plan_, schedules_, bases_.values(), *p.optimizer, c);
   scale_rates(p.optimizer->groups(), c);
   c.lr *= c.rate_factor;
-  snapshot_.take();
+  if (records_) records_->round_rates();
+  snapshot_.take(/*with_buffers=*/!records_);
   if (allows(&Callback::before_batch, Action::skip) && update()) end_step();
   updating_ = false;
   if (snapshot_.taken()) count_batch();  // without a step
@@ -496,6 +503,7 @@ void FitLoop::account(Ledger& ledger) const {
   for (const auto& copy : snapshot_.copies()) ledger.add(Category::workspace, "snapshot", copy);
   for (const auto& [parameter, gradient] : earlier_gradients_)
     ledger.add(Category::gradients, "earlier", gradient);
+  if (records_) records_->account(ledger);
   feed_->account(ledger);
   if (saves_) saves_->account(ledger);
   ledger.add(Category::workspace, "loss_sum", meter_.device_sum());

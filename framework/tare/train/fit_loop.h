@@ -16,6 +16,7 @@
 #include "tare/train/loss_meter.h"
 #include "tare/train/micro_batches.h"
 #include "tare/train/ranks.h"
+#include "tare/train/recorded_steps.h"
 #include "tare/train/step_snapshot.h"
 #include "tare/train/train_state.h"
 
@@ -101,6 +102,13 @@ class FitLoop {
 
   // A step, in fit_step.cpp.
   bool update();
+  /// Returns the recorded step for the batch in these parts, which is recorded first where it is
+  /// time to; nullptr: the batch is to be done operator by operator.
+  [[nodiscard]] RecordedStep* recorded(const Batch& whole, const std::vector<BatchPart>& parts);
+  /// Does a recorded step, and calls the callbacks. Returns whether the step is taken.
+  bool replay(RecordedStep& step, const Batch& whole, const std::vector<BatchPart>& parts);
+  /// Notifies the callbacks of an event of a recorded step, which they cannot change.
+  void show_recorded(EventMethod event);
   /// Whether the batch has samples of this rank, and not one that only another rank counts.
   [[nodiscard]] bool has_own_samples() const;
   bool try_update(const Batch& whole, const std::vector<BatchPart>& parts);
@@ -114,6 +122,10 @@ class FitLoop {
   void backward(double share);
   bool finite_gradients();
   void step();
+  /// Clips the gradients and steps the optimizer.
+  void step_optimizer();
+  /// Counts a step that is taken.
+  void count_step();
   void end_step();
   void undo_update(const Batch& whole);
   /// Commits the batch: its effect on weights, buffers, mean loss and position stays. Allocates
@@ -126,6 +138,7 @@ class FitLoop {
   /// Notifies all callbacks; false if one answers `least` or stronger. Answers stronger than skip
   /// are kept in `action_`.
   bool allows(EventMethod event, Action least) {
+    if (recording_) return true;
     const Action answer = notify(callbacks_, event, context_);
     if (answer > Action::skip && answer > action_) action_ = answer;
     return answer < least;
@@ -179,6 +192,8 @@ class FitLoop {
   double counted_ = 0;                     // what the mean loss of this batch is over
   bool finite_ = true;                     // the gradients of this step
   std::optional<StepInBackward> stepper_;  // for LearnerOptions::step_in_backward
+  std::optional<RecordedSteps> records_;   // for LearnerOptions::graph
+  RecordedStep* recording_ = nullptr;      // the one under way, of which callbacks hear nothing
   Optimizer* optimizer_;                   // that steps: the Learner's or, in a turn, one of them
   OptimizerSet* optimizers_;               // of a Learner with several
   FitSchedules schedules_;

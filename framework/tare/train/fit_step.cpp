@@ -24,6 +24,13 @@ namespace {
                     "single sample: raise the budget, or take a smaller model");
 }
 
+/// Returns the same values, without a graph.
+Outputs detached(const Outputs& outputs) {
+  std::vector<at::Tensor> all;
+  for (const at::Tensor& output : outputs) all.push_back(output.detach());
+  return all;
+}
+
 }  // namespace
 
 bool FitLoop::update() {
@@ -39,16 +46,23 @@ bool FitLoop::update() {
   if (ranks_) ranks_->begin_step(*optimizer_, has_own_samples() ? p.counted(c.data) : 0, wish());
   if (!callbacks_.empty()) before_update_.take(p.devices());  // else nothing was drawn yet
   bool cut = false;                                           // in parts, by what memory allows
+  RecordedStep* record = nullptr;
+  std::vector<BatchPart> parts;
   const auto work = [&](int64_t size) {
     cut = !p.options.micro_batch && size < c.data.size();
-    if (size >= c.data.size() && !sharded()) return try_update(whole, {});
+    parts.clear();
+    if (size >= c.data.size() && !sharded()) {
+      record = recorded(c.data, parts);
+      return record || try_update(whole, {});
+    }
     if (whole.inputs.empty()) whole = c.data;
-    auto parts = p.parts_of(whole, size, p.slicers.train);
+    parts = p.parts_of(whole, size, p.slicers.train);
     if (parts.size() > 1)
       std::erase_if(parts, [](const BatchPart& part) { return part.share == 0; });
     if (ranks_) ranks_->agree_on_parts(parts);
-    if (parts.size() == 1) return try_update(whole, {});
-    return try_update(whole, parts);
+    if (parts.size() == 1) parts.clear();
+    record = recorded(whole, parts);
+    return record || try_update(whole, parts);
   };
   const auto undo = [&] {
     if (whole.inputs.empty()) whole = c.data;
@@ -63,9 +77,97 @@ bool FitLoop::update() {
     if (cut && error.is_of_single_sample()) refuse_single_samples(p.device);
     throw;
   }
+  if (record) return replay(*record, Batch(c.data), parts);
   if (p.scaler && (stepped || !finite_)) p.scaler->update(finite_);
   if (!finite_) ++plan_.overflows;
   return stepped;
+}
+
+RecordedStep* FitLoop::recorded(const Batch& whole, const std::vector<BatchPart>& parts) {
+  if (!records_) return nullptr;
+  bool fresh = false;
+  RecordedStep* step = nullptr;
+  if (earlier_gradients_.empty()) step = records_->find(whole, parts, fresh);
+  if (step && step->with_optimizer) return step;
+  snapshot_.take_buffers();  // the batch may yet end without a step
+  if (step || !fresh) return step;
+  const double counted = state_.counted(whole);
+  struct AtEnd {
+    FitLoop& loop;
+    const Batch batch;
+    ~AtEnd() {
+      loop.recording_ = nullptr;
+      loop.release_step();
+      loop.context_.data = batch;
+    }
+  } const at_end{*this, whole};
+  return &records_->record(at_end.batch, parts, [&](RecordedStep& record, const auto& own) {
+    recording_ = &record;
+    context_.data = record.batch;
+    static_cast<void>(own.empty() ? try_backward(1, counted) : try_parts(own));
+    if (record.with_optimizer) step_optimizer();
+    record.loss = context_.loss.detach();
+    record.gradients = state_.take_gradients();
+    context_.outputs.reset();
+    context_.loss.reset();
+  });
+}
+
+// When the callbacks hear of the step it is queued to its end. Where that includes the optimizer's
+// step, the batch counts before they hear of it, so that what one of them saves is complete.
+bool FitLoop::replay(RecordedStep& step, const Batch& whole, const std::vector<BatchPart>& parts) {
+  LearnerState& p = state_;
+  FitContext& c = context_;
+  for (size_t i = 0; i < step.parts.size() && !p.options.task; ++i)
+    static_cast<void>(
+        p.check_outputs(step.parts[i].outputs, parts.empty() ? whole : parts[i].batch));
+  counted_ = p.counted(whole);
+  {
+    const Phase phase(PhaseKind::step);
+    records_->replay(step, whole);
+    c.loss = step.loss.clone();
+  }
+  const int64_t before = c.step;
+  if (step.with_optimizer) count_step();
+  c.step = before;
+  const at::Tensor loss = c.loss;
+  c.micro_batches = std::max<int64_t>(1, std::ssize(parts));
+  for (c.micro_batch = 0; c.micro_batch < c.micro_batches; ++c.micro_batch) {
+    const auto index = static_cast<size_t>(c.micro_batch);
+    if (!parts.empty()) c.data = parts[index].batch;
+    c.outputs = detached(step.parts[index].outputs);
+    if (!parts.empty()) c.loss = step.parts[index].loss.clone();
+    show_recorded(&Callback::after_forward);
+    show_recorded(&Callback::after_loss);
+    check_loss();
+    if (!parts.empty()) c.outputs.reset();
+  }
+  c.micro_batch = 0;
+  c.micro_batches = 1;
+  c.data = whole;
+  c.loss = loss;
+  for (const auto& [parameter, gradient] : step.gradients) parameter.mutable_grad() = gradient;
+  show_recorded(&Callback::after_backward);
+  if (!step.with_optimizer) {
+    if (optimizer_->steps_atomically()) this->step();
+    return true;
+  }
+  c.step = plan_.step;
+  return true;
+}
+
+void FitLoop::show_recorded(EventMethod event) {
+  FitContext& c = context_;
+  const at::Tensor loss = c.loss;
+  const Outputs outputs = c.outputs;
+  const bool allowed =
+      allows(event, event == &Callback::after_forward ? Action::stop_epoch : Action::skip);
+  bool changed = !c.loss.is_same(loss) || c.outputs.size() != outputs.size();
+  for (size_t i = 0; !changed && i < outputs.size(); ++i)
+    changed = !c.outputs[i].is_same(outputs[i]);
+  if (allowed && !changed) return;
+  throw StateError("learner.fit", "with a callback that changes a step which is recorded",
+                   "set graph: false, or omit the callback");
 }
 
 bool FitLoop::has_own_samples() const { return feed_->own_samples(plan_.batch) > 0; }
@@ -142,12 +244,17 @@ bool FitLoop::try_backward(double share, std::optional<double> counted) {
   forward(counted);
   if (!allows(&Callback::after_loss, Action::skip)) return false;
   check_loss();
+  if (recording_) {
+    recording_->parts.push_back(
+        {.outputs = detached(context_.outputs), .loss = context_.loss.detach()});
+  }
   backward(share);
   return true;
 }
 
 void FitLoop::undo_update(const Batch& whole) {
   release_step();
+  if (records_) records_->clear();  // for the memory of smaller parts
   counted_ = 0;
   context_.data = whole;
   snapshot_.restore();
@@ -173,7 +280,8 @@ void FitLoop::forward(std::optional<double> counted) {
     c.outputs =
         p.explained(ComputeError::Stage::forward, &c.data, [&] { return p.compute(c.data); });
     allows(&Callback::after_forward, Action::stop_epoch);
-    const LearnerState::Labels labels = p.check_outputs(c.outputs, c.data);
+    LearnerState::Labels labels;
+    if (!recording_) labels = p.check_outputs(c.outputs, c.data);
     const double counts = counted ? *counted : p.counted(c.data, labels);
     c.loss = p.explained_loss(c.outputs, c.data, counts);
     counted_ += counts;
@@ -184,7 +292,7 @@ void FitLoop::forward(std::optional<double> counted) {
 
 void FitLoop::check_loss() const {
   constexpr int64_t kLossEvery = 16;
-  if (!state_.options.stop_on_nan) return;
+  if (!state_.options.stop_on_nan || recording_) return;
   const FitContext& c = context_;
   if (!c.loss.device().is_cpu() && c.step % kLossEvery != 0) return;
   const double loss = c.loss_value();
@@ -222,14 +330,21 @@ bool FitLoop::finite_gradients() {
 
 void FitLoop::step() {
   const Phase phase(PhaseKind::step);
-  if (!stepper_)
-    state_.explained(ComputeError::Stage::step, nullptr, [&] {
-      if (ranks_)
-        ranks_->clip(optimizer_->groups(), state_.options.clip);
-      else
-        clip_gradients(optimizer_->groups(), state_.options.clip);
-      optimizer_->step();
-    });
+  if (!stepper_) step_optimizer();
+  count_step();
+}
+
+void FitLoop::step_optimizer() {
+  state_.explained(ComputeError::Stage::step, nullptr, [&] {
+    if (ranks_)
+      ranks_->clip(optimizer_->groups(), state_.options.clip);
+    else
+      clip_gradients(optimizer_->groups(), state_.options.clip);
+    optimizer_->step();
+  });
+}
+
+void FitLoop::count_step() {
   if (optimizers_) {
     count_turn();
   } else {

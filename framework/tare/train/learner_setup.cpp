@@ -6,6 +6,7 @@
 #include "tare/train/fit_loop.h"
 #include "tare/train/learner_state.h"
 #include "tare/train/padding.h"
+#include "tare/train/recorded_steps.h"
 #include "tare/train/set_aside.h"
 
 namespace tare {
@@ -74,6 +75,7 @@ void LearnerState::check_fit(const FitPlan& plan, const std::string& call) {
   }
   if (options.micro_batch) check_micro_batch(*options.micro_batch, options.batch, call);
   check_step_in_backward(options, call);
+  check_graph_option(options, call);
   if (!model.has_forward() && !options.task) {
     throw StateError(call, "without a forward of tensors or of a Batch",
                      "give LearnerOptions::task for such a model");
@@ -98,6 +100,12 @@ void LearnerState::check(const FitSetup& setup, const std::string& call) const {
     wanted.micro_batch = setup.micro_batch->samples;
     if (wanted.micro_batch) check_micro_batch(*wanted.micro_batch, wanted.batch, call);
     check_step_in_backward(wanted, call);
+  }
+  if (setup.recompute || setup.offload) {
+    LearnerOptions wanted = options;
+    wanted.recompute = setup.recompute.value_or(options.recompute);
+    wanted.offload = setup.offload.value_or(options.offload);
+    check_graph_option(wanted, call);
   }
   if (setup.recompute) check_recompute(*setup.recompute);
   if (setup.offload) model.check_blocks(*setup.offload, "offload");

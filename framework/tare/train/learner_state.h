@@ -147,6 +147,8 @@ struct LearnerState {
   std::function<void()> before_forward{};
   /// Does to the trace of a plan for a card what compact() does to a card; unset: no such plan.
   std::function<void(const std::function<void()>& meanwhile)> planned_compaction{};
+  /// Makes the graphs of a plan for a card; unset: no such plan.
+  std::function<std::unique_ptr<memory::DeviceGraph>()> planned_graph{};
   bool pins = false;  ///< the device copies from pinned memory beside its computation
   /// Cuts batches into parts; for a plan, into the parts that the plan goes through.
   struct {

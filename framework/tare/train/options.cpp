@@ -22,6 +22,7 @@ void visit_fields(config::Visitor& visit, LearnerOptions& o) {
   visit("precision", o.precision, config::one_of(precision_names()));
   visit("kernels", o.kernels);
   visit("step_in_backward", o.step_in_backward);
+  visit("graph", o.graph);
   visit("frozen_weights", o.frozen_weights, config::one_of({"as_is", "fp8"}));
   visit("optimizer", o.optimizer);
   visit("clip", o.clip);

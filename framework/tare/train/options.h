@@ -123,6 +123,15 @@ struct LearnerOptions {
   /// parts, an out-of-memory in a backward leaves some parameters stepped, callbacks see no
   /// gradient, and neither fp16 nor a torch::optim optimizer can be had.
   bool step_in_backward = false;
+  /// Whether a card records the steps of a fit as CUDA graphs and queues each as a whole, which
+  /// spares the calls that queue its kernels one by one. The first steps of each layout of a batch
+  /// are done as without. Loss and weights are those without, but that the rates are rounded to
+  /// float32. What a recorded step takes stays with it to the end of the fit. The model and the
+  /// loss must not wait for the card. In a recorded step, callbacks are called when the whole step
+  /// is queued, and may neither change the outputs or the loss nor skip anything; `outputs` are
+  /// overwritten by the next step. With an optimizer other than adam, adamw and sgd, and where
+  /// momentum, beta2 or weight decay change, the optimizer's step is not recorded.
+  bool graph = false;
   /// as_is | fp8. fp8: the matrices and convolutions of the blocks of frozen layer groups are held
   /// as E4M3 with a scale for each row (model/coded_weight.h), and dequantised while their block
   /// computes, forward and backward. Rounds them, for good: unfreezing gives the rounded values.

@@ -83,7 +83,7 @@ SampleOrder LearnerState::sample_order() {
 
 std::vector<NamedTensor> LearnerState::saved_model() const {
   std::vector<NamedTensor> state = stored_state(model);
-  if (!loop || !loop->snapshot().taken()) return state;
+  if (!loop || !loop->snapshot().has_buffers()) return state;
   const auto& copies = loop->snapshot().copies();  // of the buffers, which come last
   const size_t first = state.size() - copies.size();
   for (size_t i = 0; i < copies.size(); ++i) state[first + i].tensor = copies[i];

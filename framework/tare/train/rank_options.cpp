@@ -10,6 +10,9 @@ std::optional<RefusedOption> refused_by_ranks(const LearnerOptions& options) {
   if (options.step_in_backward)
     return RefusedOption{"step_in_backward", "steps before the ranks have averaged a gradient",
                          "false where several ranks train", "true"};
+  if (options.graph)
+    return RefusedOption{"graph", "records the step of one process",
+                         "false where several ranks train", "true"};
   if (ranks.sync_batch_norm && options.micro_batch)
     return RefusedOption{"micro_batch", "cuts the batches over which sync_batch_norm normalises",
                          "one of them", std::to_string(*options.micro_batch)};

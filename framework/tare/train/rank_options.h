@@ -9,7 +9,7 @@
 
 namespace tare {
 
-/// Describes an option that is refused where several ranks train.
+/// Describes an option that is refused beside another one, or where several ranks train.
 struct RefusedOption {
   std::string field{};    ///< of LearnerOptions
   std::string problem{};  ///< what it does, as a message has it

@@ -16,20 +16,24 @@ void StepSnapshot::prepare(const Model& model, std::vector<c10::Device> devices)
   }
 }
 
-void StepSnapshot::take() {
-  if (!buffers_.empty()) {
-    const c10::AutoGradMode no_grad(false);
-    for (size_t i = 0; i < buffers_.size(); ++i)
-      copies_[i].copy_(buffers_[i], /*non_blocking=*/true);
-  }
+void StepSnapshot::take(bool with_buffers) {
+  has_buffers_ = false;
+  if (with_buffers) take_buffers();
   generators_.take(devices_);
   taken_ = true;
+}
+
+void StepSnapshot::take_buffers() {
+  if (std::exchange(has_buffers_, true) || buffers_.empty()) return;
+  const c10::AutoGradMode no_grad(false);
+  for (size_t i = 0; i < buffers_.size(); ++i) copies_[i].copy_(buffers_[i], /*non_blocking=*/true);
 }
 
 void StepSnapshot::restore() {
   if (!taken_) return;
   const c10::AutoGradMode no_grad(false);
-  for (size_t i = 0; i < buffers_.size(); ++i) buffers_[i].copy_(copies_[i], /*non_blocking=*/true);
+  for (size_t i = 0; has_buffers_ && i < buffers_.size(); ++i)
+    buffers_[i].copy_(copies_[i], /*non_blocking=*/true);
   generators_.restore();
   taken_ = false;
 }
