@@ -561,13 +561,30 @@ TEST(RanksCommand, IsStartedByOpenMpi) {
   write_recipe(folder.path());
   write_recipe(alone.path());
   ASSERT_EQ(run(alone.path()).status, 0);
-  const ProgramResult result =
-      run_program("/usr/bin/mpirun",
-                  {"--allow-run-as-root", "--oversubscribe", "-n", "2",
-                   fs::absolute(program_path("tare")).string(), "run", "recipe.yaml"},
-                  folder.path());
+  const auto start = [&](const std::string& ranks, const std::vector<std::string>& more) {
+    std::vector<std::string> arguments{"--allow-run-as-root",
+                                       "--oversubscribe",
+                                       "-n",
+                                       ranks,
+                                       "--",
+                                       fs::absolute(program_path("tare")).string(),
+                                       "run",
+                                       "recipe.yaml"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run_program("/usr/bin/mpirun", arguments, folder.path());
+  };
+  const ProgramResult result = start("2", {});
   ASSERT_EQ(result.status, 0) << result.err;
   expect_same_figures(report_in(folder.path()), report_in(alone.path()), "mpirun");
+  for (const char* mistake : {"bach=8", "step_in_backward=true", "batch=2"}) {
+    const ProgramResult refused = start("3", {mistake, "--overwrite"});
+    EXPECT_NE(refused.status, 0);
+    const std::string error = "[tare] error: ";
+    const size_t first = refused.err.find(error);
+    EXPECT_NE(first, std::string::npos) << refused.err;
+    EXPECT_EQ(refused.err.find(error, first + 1), std::string::npos)
+        << mistake << " is one message: " << refused.err;
+  }
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // Captures streams of the stand-in, and launches what was kept of them.
 #include "graphs.h"
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -25,6 +26,7 @@ struct Capture {
 
 std::mutex mutex;
 uint64_t begun = 0;
+std::atomic<unsigned> launched{0};
 /// Never destroyed: streams are used until the last destructor of the process.
 auto& captures = *new std::map<cudaStream_t, Capture>;
 
@@ -130,7 +132,10 @@ EXPORTED cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* made, cudaGr
                                                    unsigned long long) {
   return instantiate(made, graph);
 }
+/// How many graphs this process has queued.
+EXPORTED unsigned stand_in_graphs() { return launched; }
 EXPORTED cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream) {
+  ++launched;
   for (const auto& work : *of(graph).works)
     if (const cudaError_t error = queue(stream, work)) return error;
   return cudaSuccess;

@@ -38,7 +38,7 @@ struct Event {
   Place place{};         // on the stream that it was recorded on
   uint64_t capture = 0;  // that it was recorded in; 0: none
 };
-std::atomic<unsigned> waits{1}, blocking_copies{0};
+std::atomic<unsigned> waits{1}, blocking_copies{0}, launches{0};
 Event& of(cudaEvent_t event) { return *reinterpret_cast<Event*>(event); }
 cudaError_t make(cudaEvent_t* result) {
   *result = reinterpret_cast<cudaEvent_t>(new Event);
@@ -354,6 +354,8 @@ EXPORTED cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, c
 /// those of memory of the host that is not pinned.
 EXPORTED unsigned stand_in_waits() { return waits - 1; }
 EXPORTED unsigned stand_in_blocking_copies() { return blocking_copies; }
+/// How many kernels this process has queued by a call of their own.
+EXPORTED unsigned stand_in_launches() { return launches; }
 EXPORTED cudaError_t cudaMemcpyPeerAsync(void* to, int, const void* from, int, size_t bytes,
                                          cudaStream_t stream) {
   return copy_on(stream, to, from, bytes);
@@ -465,6 +467,7 @@ EXPORTED cudaError_t __cudaLaunchKernel(cudaKernel_t, dim3, dim3, void**, size_t
     count_launch(device);
     return cudaSuccess;
   };
+  ++launches;
   if (keep(stream, launch)) return cudaSuccess;
   note_launch(stream);
   launch();

@@ -29,7 +29,7 @@ Function* function_of(const char* name) {
 }
 
 struct Counts {
-  unsigned waits = 0, copies = 0;
+  unsigned waits = 0, copies = 0, kernels = 0, graphs = 0;
   bool operator==(const Counts&) const = default;
 };
 
@@ -39,7 +39,9 @@ class CudaWaits : public ::testing::Test {
     if (const auto reason = memory::CudaTraits::prepare(); !reason.empty()) GTEST_SKIP() << reason;
     waits_ = function_of<unsigned()>("stand_in_waits");
     copies_ = function_of<unsigned()>("stand_in_blocking_copies");
-    if (!waits_ || !copies_) GTEST_SKIP() << "a card does not count them";
+    kernels_ = function_of<unsigned()>("stand_in_launches");
+    graphs_ = function_of<unsigned()>("stand_in_graphs");
+    if (!waits_ || !copies_ || !kernels_ || !graphs_) GTEST_SKIP() << "a card does not count them";
     options_ = quiet(folder_);
     options_.device = "cuda:0";
     options_.workers = 0;
@@ -59,9 +61,10 @@ class CudaWaits : public ::testing::Test {
       data = tensor_dataset(tokens, tokens.roll(-1, 1));
     }
     Learner learner(models::make(name, model), Splits{.train = data}, options_);
-    const Counts before{waits_(), copies_()};
+    const Counts before{waits_(), copies_(), kernels_(), graphs_()};
     learner.fit(1);
-    return {waits_() - before.waits, copies_() - before.copies};
+    return {waits_() - before.waits, copies_() - before.copies, kernels_() - before.kernels,
+            graphs_() - before.graphs};
   }
   /// Expects that ten more steps of a fit neither wait nor copy through the processor.
   void expect_none(const std::string& name, const std::string& what) {
@@ -72,6 +75,8 @@ class CudaWaits : public ::testing::Test {
 
   unsigned (*waits_)() = nullptr;
   unsigned (*copies_)() = nullptr;
+  unsigned (*kernels_)() = nullptr;
+  unsigned (*graphs_)() = nullptr;
   LearnerOptions options_;
   TempDir folder_;
 };
@@ -102,6 +107,23 @@ TEST_F(CudaWaits, ASteadyStepHasNone) {
         expect_none(name, std::string(precision) + " with " + std::to_string(workers) +
                               " threads of the loader");
       }
+}
+
+// The first steps are done kernel by kernel, and the third is recorded.
+TEST_F(CudaWaits, ARecordedStepIsOneGraphAndAFewKernels) {
+  for (const char* name : {"mlp", "resnet9", "gpt"}) {
+    options_.graph = false;
+    const unsigned without = (counts(name, 14).kernels - counts(name, 4).kernels) / 10;
+    options_.graph = true;
+    expect_none(name, "recorded");
+    const Counts few = counts(name, 4), many = counts(name, 14);
+    EXPECT_EQ(few.graphs, 2) << name;
+    EXPECT_EQ(many.graphs, 12) << name;
+    const unsigned with = (many.kernels - few.kernels) / 10;
+    std::printf("%s: %u kernels a step, %u beside a recorded one\n", name, without, with);
+    EXPECT_GT(without, 20) << name;
+    EXPECT_LT(with, 10) << name;
+  }
 }
 
 TEST_F(CudaWaits, AStepOfAnyOptimizerHasNone) {

@@ -247,23 +247,30 @@ plan::ScaleOptions scale_of(const Arguments& arguments, int64_t ranks) {
 
 int run_command(const Arguments& arguments) {
   continue_without_output();
-  const auto& words = arguments.positional();
-  refuse_contradictions(arguments);
-  const std::filesystem::path path = recipe_path(words.front());
-  RecipeOptions recipe = read_recipe(path, {words.begin() + 1, words.end()});
-  check_json(arguments, path);
-  check_recording_folder(arguments);
-  const parallel::GroupOptions ranks_options = group_options(arguments);
-  if (const auto ranks = ranks_of(arguments)) {
-    check_ranks(recipe, *ranks);
-    return run_ranks(*ranks);
+  RecipeOptions recipe;
+  std::shared_ptr<parallel::Group> group;
+  try {
+    const auto& words = arguments.positional();
+    refuse_contradictions(arguments);
+    const std::filesystem::path path = recipe_path(words.front());
+    recipe = read_recipe(path, {words.begin() + 1, words.end()});
+    check_json(arguments, path);
+    check_recording_folder(arguments);
+    const parallel::GroupOptions ranks_options = group_options(arguments);
+    if (const auto ranks = ranks_of(arguments)) {
+      check_ranks(recipe, *ranks);
+      return run_ranks(*ranks);
+    }
+    start();
+    if (parallel::this_world().is_alone())
+      for (const char* option : {"rank-timeout", "backend"})
+        if (arguments.has(option))
+          log::warning("--" + std::string(option) + " has no effect on one process");
+    group = join_ranks(recipe, arguments.has("dry-run") ? "--dry-run" : "", ranks_options);
+  } catch (...) {
+    let_first_rank_speak();
+    throw;
   }
-  start();
-  if (parallel::this_world().is_alone())
-    for (const char* option : {"rank-timeout", "backend"})
-      if (arguments.has(option))
-        log::warning("--" + std::string(option) + " has no effect on one process");
-  const auto group = join_ranks(recipe, arguments.has("dry-run") ? "--dry-run" : "", ranks_options);
   const bool is_first = !group || group->is_first();
   std::cout << std::unitbuf;  // a log shows each line at once, in order with the warnings
   try {

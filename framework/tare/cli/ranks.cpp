@@ -350,6 +350,15 @@ std::string device_of(const std::string& wanted, const parallel::World& world,
 
 int run_ranks(int64_t count) { return Ranks(count).run(); }
 
+void let_first_rank_speak() {
+  try {
+    const parallel::World world = parallel::this_world();
+    if (world.rank > 0 && world.started_by != kStartedBy)
+      std::this_thread::sleep_for(std::chrono::seconds(2));
+  } catch (const ConfigError&) {  // it is no rank that the first one could speak for
+  }
+}
+
 void refuse_ranks(const std::string& command) {
   const parallel::World world = parallel::this_world();
   if (world.is_alone()) return;

@@ -28,6 +28,11 @@ int run_ranks(int64_t count);
                                                           const std::string& settings,
                                                           const parallel::GroupOptions& options);
 
+/// Waits a moment where this process is a rank behind the first, whose error the first rank most
+/// likely has too: the program that has started the ranks stops the others when the first one ends,
+/// so that its message is there once. Ranks of `tare run --ranks` do not wait.
+void let_first_rank_speak();
+
 /// Throws ConfigError where this process is one of several ranks; `command`, such as "tare bench",
 /// is of one process.
 void refuse_ranks(const std::string& command);

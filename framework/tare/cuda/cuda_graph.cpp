@@ -30,6 +30,14 @@ class CudaGraph final : public memory::DeviceGraph {
   CudaGraph(c10::DeviceIndex index, const CudaGraph* other)
       : index_(index), pool_(other ? other->pool_ : at::cuda::graph_pool_handle()) {}
 
+  ~CudaGraph() override {
+    try {
+      const c10::cuda::CUDAGuard device(index_);
+      c10::cuda::device_synchronize();
+    } catch (const c10::Error&) {  // the card is lost, and says so at its next call
+    }
+  }
+
   void record(const std::function<void()>& work) override {
     const c10::cuda::CUDAGuard device(index_);
     c10::cuda::device_synchronize();

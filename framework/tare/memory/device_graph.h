@@ -14,7 +14,7 @@ namespace tare::memory {
 /// generator is. Not thread-safe.
 class DeviceGraph {
  public:
-  /// Frees the memory, which the allocator keeps in its cache. The device must have done the work.
+  /// Frees the memory, which the allocator keeps in its cache. Waits for the device.
   virtual ~DeviceGraph() = default;
   /// Calls `work`, whose operators the device records and does not compute, on a stream of its own
   /// that waits for what the calling thread has queued. The allocator returns its cache before, and

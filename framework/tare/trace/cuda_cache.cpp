@@ -341,7 +341,7 @@ void CudaCache::collect_garbage() {
   std::vector<Block*> free;
   int64_t total = 0, returned = 0;
   for (Block* const block : large_.free) {
-    if (!block->whole()) continue;
+    if (!block->whole() || kept_.contains(block->stream)) continue;
     free.push_back(block);
     total += age(block);
   }

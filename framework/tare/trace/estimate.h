@@ -7,25 +7,11 @@
 #include <string>
 
 #include "tare/memory/accountable.h"
+#include "tare/trace/marks.h"
 #include "tare/trace/target.h"
 #include "tare/trace/trace.h"
 
 namespace tare::plan {
-
-/// Names the mark with which a trace has an attempt at a training step begin.
-inline constexpr const char* kAttemptBegins = "an attempt begins";
-/// Names the mark with which the attempt ends.
-inline constexpr const char* kAttemptEnds = "it ends";
-
-/// Names the mark at which the allocator of a card returns the segments that hold nothing.
-inline constexpr const char* kCacheReturned = "the cache is returned";
-
-/// Names the marks between which the allocations of a card are those of a recorded step, which keep
-/// the memory that they take.
-/// Between kRecordPrepared and kRecordBegins they come from the cache of the stream that records.
-inline constexpr const char* kRecordPrepared = "a recorded step is prepared";
-inline constexpr const char* kRecordBegins = "a recorded step begins";
-inline constexpr const char* kRecordEnds = "a recorded step ends";
 
 /// Names the events [begin, end) of a trace.
 struct Section {

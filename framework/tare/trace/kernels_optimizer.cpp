@@ -17,7 +17,7 @@ void fused_adam(TensorList, TensorList, TensorList, TensorList, TensorList, Tens
                 double, double, double, double, bool, bool, const std::optional<Tensor>&,
                 const std::optional<Tensor>&) {}
 
-/// The same with the rate in a tensor.
+/// Is fused_adam() with the rate in a tensor.
 void fused_adam_by_tensor(TensorList, TensorList, TensorList, TensorList, TensorList, TensorList,
                           const Tensor&, double, double, double, double, bool, bool,
                           const std::optional<Tensor>&, const std::optional<Tensor>&) {}

@@ -3,8 +3,8 @@
 
 #include "tare/memory/libtorch.h"
 #include "tare/trace/blocks.h"
-#include "tare/trace/estimate.h"
-#include "tare/trace/trace.h"
+#include "tare/trace/marks.h"
+#include "tare/trace/recording.h"
 
 namespace tare::plan {
 namespace {
@@ -19,19 +19,19 @@ std::shared_ptr<GraphSeeds> make_seeds() {
 }  // namespace
 
 RecordedStep::RecordedStep(SharedByGraphs& shared, std::shared_ptr<GraphSeeds>& seeds) {
-  mark(kCacheReturned);
+  meta_mark(kCacheReturned);
   if (libtorch::kGraphsShareSeeds) {
     seeds = shared.seeds.lock();
-    mark(kRecordPrepared);
+    meta_mark(kRecordPrepared);
     if (!seeds) shared.seeds = seeds = make_seeds();
   }
-  mark(kRecordBegins);
+  meta_mark(kRecordBegins);
   open_seeds = &seeds;
 }
 
 RecordedStep::~RecordedStep() {
   open_seeds = nullptr;
-  mark(kRecordEnds);
+  meta_mark(kRecordEnds);
 }
 
 bool records_step() { return open_seeds != nullptr; }

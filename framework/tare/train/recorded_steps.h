@@ -51,8 +51,8 @@ class RecordedSteps {
   static constexpr int64_t kEager = 2;  ///< steps of a layout that are done operator by operator
   static constexpr size_t kMost = 8;    ///< recorded steps; more than that share of batches is rare
 
-  /// `state`, with its optimizer, must outlive this; `schedules` are those of the fit. Throws
-  /// ConfigError for a device that records no work.
+  /// Begins without records. `state`, with its optimizer, must outlive this; `schedules` are those
+  /// of the fit. Throws ConfigError for a device that records no work.
   RecordedSteps(LearnerState& state, const FitSchedules& schedules);
 
   /// Rounds the rates of the next step to float32, as a recorded one has them, so that a fit which
