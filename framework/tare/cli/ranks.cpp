@@ -377,7 +377,7 @@ std::shared_ptr<parallel::Group> join_ranks(RecipeOptions& recipe, const std::st
     group->require_equal(content_hash(std::as_bytes(std::span(own))),
                          "has another recipe than rank 0, or other options: start all ranks with "
                          "one recipe and the same settings");
-    check_rank_options(recipe, world.size);
+    check_ranks(recipe, world.size);
     recipe.learner.device = device_of(recipe.learner.device, world, own_card(*group));
     group->exchange_on(runtime::open_device(recipe.learner.device));
   } catch (...) {

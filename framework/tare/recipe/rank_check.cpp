@@ -9,9 +9,9 @@
 #include "tare/train/rank_options.h"
 
 namespace tare {
+namespace {
 
-void check_rank_options(const RecipeOptions& recipe, int64_t ranks) {
-  if (ranks == 1) return;
+void check_options(const RecipeOptions& recipe) {
   if (!recipe.learner.stages.empty())
     refuse(recipe, "stages", "divide the model of one process, and several ranks train",
            "no stages where several ranks train",
@@ -23,8 +23,10 @@ void check_rank_options(const RecipeOptions& recipe, int64_t ranks) {
   }
 }
 
+}  // namespace
+
 void check_ranks(const RecipeOptions& recipe, int64_t ranks) {
-  check_rank_options(recipe, ranks);
+  if (ranks > 1) check_options(recipe);
   for (size_t phase = 0; phase < recipe.phases.size(); ++phase) {
     const auto batch = given_batch(recipe, recipe.phases[phase]);
     if (batch && *batch < ranks)

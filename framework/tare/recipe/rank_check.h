@@ -10,7 +10,5 @@ namespace tare {
 /// Throws ConfigError, at its place, for what several ranks cannot do, and for a batch of which
 /// some of them would have no part. Nothing is refused for one rank.
 void check_ranks(const RecipeOptions& recipe, int64_t ranks);
-/// Throws ConfigError for options that no number of ranks can have together, also for a plan.
-void check_rank_options(const RecipeOptions& recipe, int64_t ranks);
 
 }  // namespace tare
