@@ -113,7 +113,7 @@ bool is_unreal(std::string_view name) {
   return unreal.contains(name) || name.starts_with("aten::linalg_") ||
          name.starts_with("aten::_linalg_") || name.starts_with("aten::_fft_");
 }
-/// Those of them that wait for the card, which captured work must not.
+/// Operators of which the real kernels wait for the card, which captured work must not.
 const std::unordered_set<std::string_view> waiting = {
     "aten::nonzero",       "aten::_unique",
     "aten::_unique2",      "aten::unique_dim",

@@ -247,7 +247,7 @@ TEST_F(GraphOption, IsRefusedForACallbackThatChangesARecordedStep) {
   }
 }
 
-/// What a fit with recorded steps takes, on the stand-in without values.
+/// Compares the plan with what a fit with recorded steps takes, on the stand-in without values.
 class GraphPlan : public ::testing::TestWithParam<std::tuple<const char*, bool>> {};
 
 TEST_P(GraphPlan, IsExact) {

@@ -74,7 +74,7 @@ Batch pad_all(const std::vector<Batch>& samples, const PadOptions& options) {
   const Batch& first = samples.front();
   if (std::ranges::any_of(first.inputs, [&](const auto& i) { return i.name == options.with; }))
     throw ConfigError(kCollate, "pad would add a second input named '" + options.with +
-                                  "'; give the samples' own another name, or PadOptions::with");
+                                    "'; give the samples' own another name, or PadOptions::with");
   const auto join = [&](NamedTensors Batch::*list, size_t i, bool grows) {
     const std::string& name = (first.*list)[i].name;
     const auto tensors = column(samples, list, i);
@@ -121,8 +121,8 @@ class SampleDataset final : public Dataset, public PaddingSource {
         text_length_(text_length) {
     if (!names_.empty() && names_.size() != samples_.size())
       throw ConfigError(kCollate, "there must be a name for each of " +
-                                    std::to_string(samples_.size()) + " samples, got " +
-                                    std::to_string(names_.size()));
+                                      std::to_string(samples_.size()) + " samples, got " +
+                                      std::to_string(names_.size()));
     if (!collate_) throw ConfigError(kCollate, "the function is empty, give one");
     if (samples_.empty()) throw ConfigError(kCollate, "the list of samples is empty, give one");
     for (size_t i = 0; i < samples_.size(); ++i) {

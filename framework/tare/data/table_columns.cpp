@@ -42,9 +42,8 @@ void check_names(const TableText& table, const char* field, const Names& given) 
       throw ConfigError(kColumns, field,
                         "has a name that is no column of " + printable(table.path()) +
                             did_you_mean(name, table.names()),
-                        name.find(',') == std::string::npos
-                            ? listed(table.names(), 20)
-                            : "a list, such as [" + name + "]",
+                        name.find(',') == std::string::npos ? listed(table.names(), 20)
+                                                            : "a list, such as [" + name + "]",
                         name);
 }
 

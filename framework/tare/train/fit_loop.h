@@ -105,8 +105,8 @@ class FitLoop {
   /// Returns the recorded step for the batch in these parts, which is recorded first where it is
   /// time to; nullptr: the batch is to be done operator by operator.
   [[nodiscard]] RecordedStep* recorded(const Batch& whole, const std::vector<BatchPart>& parts);
-  /// Does a recorded step, and calls the callbacks. Returns whether the step is taken.
-  bool replay(RecordedStep& step, const Batch& whole, const std::vector<BatchPart>& parts);
+  /// Does a recorded step, and calls the callbacks.
+  void replay(RecordedStep& step, const Batch& whole, const std::vector<BatchPart>& parts);
   /// Notifies the callbacks of an event of a recorded step, which they cannot change.
   void show_recorded(EventMethod event);
   /// Whether the batch has samples of this rank, and not one that only another rank counts.

@@ -77,7 +77,10 @@ bool FitLoop::update() {
     if (cut && error.is_of_single_sample()) refuse_single_samples(p.device);
     throw;
   }
-  if (record) return replay(*record, Batch(c.data), parts);
+  if (record) {
+    replay(*record, Batch(c.data), parts);
+    return true;
+  }
   if (p.scaler && (stepped || !finite_)) p.scaler->update(finite_);
   if (!finite_) ++plan_.overflows;
   return stepped;
@@ -115,7 +118,7 @@ RecordedStep* FitLoop::recorded(const Batch& whole, const std::vector<BatchPart>
 
 // When the callbacks hear of the step it is queued to its end. Where that includes the optimizer's
 // step, the batch counts before they hear of it, so that what one of them saves is complete.
-bool FitLoop::replay(RecordedStep& step, const Batch& whole, const std::vector<BatchPart>& parts) {
+void FitLoop::replay(RecordedStep& step, const Batch& whole, const std::vector<BatchPart>& parts) {
   LearnerState& p = state_;
   FitContext& c = context_;
   for (size_t i = 0; i < step.parts.size() && !p.options.task; ++i)
@@ -148,12 +151,10 @@ bool FitLoop::replay(RecordedStep& step, const Batch& whole, const std::vector<B
   c.loss = loss;
   for (const auto& [parameter, gradient] : step.gradients) parameter.mutable_grad() = gradient;
   show_recorded(&Callback::after_backward);
-  if (!step.with_optimizer) {
-    if (optimizer_->steps_atomically()) this->step();
-    return true;
-  }
-  c.step = plan_.step;
-  return true;
+  if (step.with_optimizer)
+    c.step = plan_.step;
+  else if (optimizer_->steps_atomically())
+    this->step();
 }
 
 void FitLoop::show_recorded(EventMethod event) {
