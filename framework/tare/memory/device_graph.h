@@ -10,8 +10,8 @@ namespace tare::memory {
 
 /// Holds recorded work, and the memory that it uses between its beginning and its end. Its tensors
 /// lie at the addresses that they had when it was recorded, and the numbers of the host that it was
-/// given are fixed. The work goes on with the device's default random generator from where the
-/// generator is. Not thread-safe.
+/// given are fixed. Random numbers come from the device's default generator, in the state in which
+/// the generator is when the work is queued. Not thread-safe.
 class DeviceGraph {
  public:
   /// Frees the memory, which the allocator keeps in its cache. Waits for the device.

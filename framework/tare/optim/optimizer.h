@@ -26,12 +26,12 @@ struct ParameterGroup {
   /// Holds the learning rate in place of `lr`, for an optimizer that reads_rates_of_tensors(): a
   /// float32 scalar on the device of the parameters. Undefined: `lr` holds it.
   at::Tensor rate{};
-  double momentum = 0;                  ///< beta1 of the kinds that are like Adam
-  std::optional<double> beta2{};        ///< unset: OptimizerOptions::beta2, if the kind has it
-  double weight_decay = 0;              ///< see OptimizerOptions::weight_decay; >= 0
-  int64_t layer_group = 0;              ///< index into Model::layer_groups()
-  bool decay = true;                    ///< false: norms and biases, whose weight_decay stays 0
-  std::string optimizer{};              ///< its name, where there are several; see OptimizerSet
+  double momentum = 0;            ///< beta1 of the kinds that are like Adam
+  std::optional<double> beta2{};  ///< unset: OptimizerOptions::beta2, if the kind has it
+  double weight_decay = 0;        ///< see OptimizerOptions::weight_decay; >= 0
+  int64_t layer_group = 0;        ///< index into Model::layer_groups()
+  bool decay = true;              ///< false: norms and biases, whose weight_decay stays 0
+  std::string optimizer{};        ///< its name, where there are several; see OptimizerSet
 };
 
 /// Reports how set_groups() changed the state, counted in parameter tensors.
